@@ -22,20 +22,20 @@ export interface AgentProxyConfig {
   readonly store: StoreLocation;
   /** Name of this process among the replicas. */
   readonly replica: string;
-  /** Tenants whose agents it stands for; empty for all (SYS-6). */
+  /** Tenants whose external agents this process serves; empty for all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Requests in progress of one agent. */
+  /** Maximum number of concurrent requests of one agent. */
   readonly maxRequestsPerAgent: number;
   /**
-   * Time without a request after which the run of an agent ends, up to a quarter later, unless its options set another
-   * time.
+   * Default idle timeout: the run of an agent ends after this time without a request, or up to a quarter later. The
+   * options of the agent may set another timeout.
    */
   readonly idleMs: number;
-  /** The same for a sub-agent, which ends alone. */
+  /** Default idle timeout of a sub-agent; its end does not end the run. */
   readonly subAgentIdleMs: number;
   /**
-   * Interval of the sweeps: of keeping agents with requests active, of the search for idle agents, and of completing
-   * decided tasks.
+   * Interval of the sweeps that keep agents with requests in progress active, end idle agents and complete decided
+   * tasks.
    */
   readonly sweepMs: number;
   /** How long the run of an agent key is cached, and so how long a revoked key is still accepted. */
@@ -46,7 +46,7 @@ export interface AgentProxyConfig {
   readonly suspendMs: number;
   /** How long a model call continues after its client has disconnected. */
   readonly disconnectGraceMs: number;
-  /** How long a client may take to accept what it is sent. */
+  /** How long the client may accept no data before its connection is closed. */
   readonly slowReaderMs: number;
   /** Time without an event after which a stream is kept open by a ping. */
   readonly keepAliveMs: number;

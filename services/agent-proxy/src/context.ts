@@ -16,7 +16,7 @@ import type { AgentProxyConfig } from './config.ts';
 import type { ProxyPeers } from './peers/peers.ts';
 import type { ProxyStore } from './store/proxy-store.ts';
 
-/** What every handler and sweep of agent-proxy works with; built by service.ts. */
+/** The dependencies of all handlers and sweeps of agent-proxy; created by service.ts. */
 export interface ProxyContext {
   readonly config: AgentProxyConfig;
   readonly store: ProxyStore;
@@ -35,6 +35,6 @@ export interface ProxyContext {
   readonly deliveries: ResultsInTransit;
   readonly receipts: PendingReceipts;
   readonly disconnectTimes: DisconnectTimes;
-  /** Converts a time of the supervisor, in milliseconds since 1970, to that of the own clock. */
+  /** Converts a time on the clock of the supervisor to this process's clock, both in milliseconds since 1970. */
   readonly ownTime: (timeMs: number) => number;
 }

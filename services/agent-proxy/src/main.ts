@@ -1,4 +1,4 @@
-/** agent-proxy in a process of its own. */
+/** Runs agent-proxy in its own process. */
 import { runService } from '@writ/service';
 import { readAgentProxyConfig } from './config.ts';
 import { createAgentProxy } from './service.ts';

@@ -25,7 +25,7 @@ import { modelEndpoint } from './rpc/model-endpoint/index.ts';
 import { workerRoute } from './rpc/worker/index.ts';
 import { openProxyStore } from './store/proxy-store.ts';
 
-/** The service that stands for external agents: their model calls are metered, and it holds no provider key. */
+/** The service that acts for external agents: it forwards their model calls to the meter, and has no provider keys. */
 export type AgentProxy = Awaited<ReturnType<typeof createAgentProxy>>;
 
 /** Creates agent-proxy. */

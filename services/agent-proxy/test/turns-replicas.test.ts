@@ -40,7 +40,7 @@ async function startReplica(location: PostgresLocation) {
 
 type Replica = Awaited<ReturnType<typeof startReplica>>;
 
-/** What the clients saw, by what may be seen once. */
+/** Counts events that may happen only once, such as the use of a retry. */
 class Seen {
   readonly #counts = new Map<string, number>();
 
@@ -57,7 +57,7 @@ class Seen {
   }
 }
 
-/** Makes a request until its outcome is known, each time at any replica. */
+/** Sends a request until its outcome is known, each time to a random replica. */
 async function untilKnown<T>(
   replicas: readonly Replica[],
   pick: <E>(list: readonly E[]) => E,
@@ -91,7 +91,7 @@ async function runClient(replicas: readonly Replica[], client: number, seen: See
   }
 }
 
-/** Takes a retry; false when another request took it, or the outcome is unknown. */
+/** Uses a retry; returns false when another request has used it, or when the outcome is unknown. */
 async function takeOnce(replica: Replica, agent: AgentKey, retry: string): Promise<boolean> {
   try {
     await takeRetry(replica, agent, retry);
@@ -110,7 +110,10 @@ interface Client {
   readonly id: string;
 }
 
-/** A call of the client waits for a person, is decided, and its approval is used by one call of the model. */
+/**
+ * Creates a client tool call that waits for a person, decides its approval, and uses the approval for one call of the
+ * model.
+ */
 async function decideClientTool({ known, agent, seen, id }: Client): Promise<void> {
   const request = {
     tool: 'shell',
@@ -127,7 +130,7 @@ async function decideClientTool({ known, agent, seen, id }: Client): Promise<voi
 }
 
 describe.runIf(isPostgresAvailable())('agent-proxies on one PostgreSQL schema', () => {
-  it('number equal calls one after the other and give each retry and approval to one request, with lost sessions (AP-4, AP-5, SYS-5)', async () => {
+  it('number equal calls consecutively and accept each retry and approval once, even when database sessions are lost (AP-4, AP-5, SYS-5)', async () => {
     const location = await postgresLocation();
     const replicas = [
       await startReplica(location),
@@ -146,7 +149,7 @@ describe.runIf(isPostgresAvailable())('agent-proxies on one PostgreSQL schema', 
     for (const equal of Object.values(Object.groupBy(ofTools, groupOf))) {
       const numbers = equal?.map(({ number }) => number) ?? [];
       expect(numbers).toEqual(numbers.map((_, index) => index + 1));
-      // A call is a new one only when the equal one before it was delivered.
+      // A call gets a new number only after the previous equal call was delivered.
       expect(equal?.slice(0, -1).every(({ delivered }) => delivered)).toBe(true);
     }
     expect(ofTools.length).toBeGreaterThan(AGENTS.length * TOOLS.length);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readAgentWorkerConfig } from './config.ts';
 
 describe('the settings of a worker', () => {
-  it('default to loopback addresses (SYS-5)', () => {
+  it('default to a loopback listener and a SQLite store (SYS-5)', () => {
     expect(readAgentWorkerConfig({})).toMatchObject({
       host: '127.0.0.1',
       port: 50_055,
@@ -32,7 +32,7 @@ describe('the settings of a worker', () => {
     });
   });
 
-  it('are rejected with one sentence per invalid variable (SYS-3)', () => {
+  it('are rejected with the name of the invalid variable (SYS-3)', () => {
     expect(() => readAgentWorkerConfig({ WRIT_WORKER_LEASE_TTL: '1ms' })).toThrow(
       /WRIT_WORKER_LEASE_TTL/,
     );

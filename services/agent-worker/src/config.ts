@@ -12,9 +12,9 @@ export interface AgentWorkerConfig {
   readonly port: number;
   /** Parent folder of the keys. */
   readonly dataDir: string;
-  /** How long a key signs before it is rotated; undefined disables rotation. */
+  /** Time for which a key is used for signing before it is rotated; undefined disables rotation. */
   readonly keyRotationMs?: number | undefined;
-  /** Tolerated difference to the clocks of other services. */
+  /** Tolerated clock skew between this service and other services. */
   readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
   /** Unique among the workers of a store; a worker that restarts with the same id reclaims its agents at once. */
@@ -23,21 +23,22 @@ export interface AgentWorkerConfig {
   readonly tenants: readonly string[];
   /** Absolute paths of modules with agents, middleware, strategies and history providers (AG-1, AG-8, AG-9). */
   readonly agentModules: readonly string[];
-  /** Agents that are given as functions, beside those of the modules (AG-1). */
+  /** Agents that are defined in code, in addition to those of the modules (AG-1). */
   readonly agentsInCode?: readonly AgentDefinition[];
   readonly maxConcurrentAgents: number;
   /** Time after which the lease of an unresponsive worker expires. */
   readonly leaseTtlMs: number;
-  /** Interval between two scans for runnable agents without a wake-up. */
+  /** Interval between two scans for runnable agents when no wake-up arrives. */
   readonly pollMs: number;
   /**
-   * Time after which a halted or frozen agent retries, and an agent whose report of its outcome was refused; an agent
-   * that waits for other code waits a multiple of it, and a preempted agent has no retry time.
+   * Delay before a halted or frozen agent is retried, and before the outcome of an agent is reported again after the
+   * supervisor refused the report. An agent that waits for a worker with matching code is retried after a multiple of
+   * this delay; a preempted agent has no retry time.
    */
   readonly parkMs: number;
   /** Interval between two renewals of all slots; much shorter than the lifetime of a grant. */
   readonly slotRenewMs: number;
-  /** Interval between two pages of suspended agents that are reported to spawn-budget again. */
+  /** Interval at which the worker repeats its report of suspended agents to spawn-budget, one page at a time. */
   readonly waitReportMs: number;
   /** Delay before the first restart of a failed agent; doubles with each restart. */
   readonly restartMs: number;
@@ -47,14 +48,14 @@ export interface AgentWorkerConfig {
   readonly toolTimeoutMs: number;
   /** Timeout of one model call, including all its attempts. */
   readonly modelTimeoutMs: number;
-  /** Upper bound of the first retry delay; doubles up to `retryMaxMs`. */
+  /** Upper bound of the delay before the first retry; the bound doubles with each retry, up to `retryMaxMs`. */
   readonly retryInitialMs: number;
   readonly retryMaxMs: number;
   /** How long a shutdown waits for in-flight calls. */
   readonly drainMs: number;
 }
 
-/** Default settings; tests start from them. */
+/** Default settings, also the base of test settings. */
 export const AGENT_WORKER_DEFAULTS = {
   host: '127.0.0.1',
   workerId: 'worker-1',

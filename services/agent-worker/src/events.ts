@@ -69,7 +69,7 @@ interface EndedWait {
   readonly name: string;
   readonly since: Date;
   readonly at: Date;
-  /** Subject of the client that sent the signal, if one did. */
+  /** Subject of the client that sent the signal; absent when no client sent it. */
   readonly sender?: string | null;
   /** The stop reason of an agent that ended without the signal. */
   readonly stopReason?: string;
@@ -106,8 +106,8 @@ export interface WorkerEvents {
   /** Stores an event in the outbox. */
   append(trx: WorkerTransaction, event: WorkerEvent, at: Date): Promise<void>;
   /**
-   * A think-act cycle started; `waitsFor` names the signal that it waits for first, empty for none. `lastStep` is
-   * the one before it, zero for none.
+   * A think-act cycle started. `waitsFor` is the signal that the cycle waits for first, or empty; `lastStep` is the
+   * number of the previous cycle, or zero.
    */
   stepStarted(
     scope: StepScope,
@@ -115,8 +115,8 @@ export interface WorkerEvents {
     at: Date,
   ): WorkerEvent;
   /**
-   * A think-act cycle ended; `status` is the verdict on its proposal or a stop reason, `after` are the TOOL_END
-   * events of its calls and {@link earlierInStep}.
+   * A think-act cycle ended. `status` is the verdict on its proposal or a stop reason; `after` contains the ids of the
+   * TOOL_END events of its calls and the result of {@link earlierInStep}.
    */
   stepEnded(
     scope: StepScope,
@@ -125,7 +125,7 @@ export interface WorkerEvents {
   ): WorkerEvent;
   /** A flow started. */
   flowStarted(agent: EventAgent, at: Date): WorkerEvent;
-  /** A flow ended, with `ok` or a stop reason, after a step. */
+  /** A flow ended; `status` is `ok` or a stop reason, `lastStep` is the number of its last step. */
   flowEnded(agent: EventAgent, status: string, lastStep: number, at: Date): WorkerEvent;
   /** A lease started; metric only. */
   leaseBegan(isResumed: boolean): void;
@@ -142,7 +142,7 @@ export interface WorkerEvents {
   logged(scope: LogScope, at: Date): WorkerEvent;
 }
 
-/** The id of an event of an agent. @param fact the call, or what else makes it unique */
+/** Returns the id of an event of an agent. @param fact the call_id, or another text that makes the id unique */
 export function eventIdOf(
   agent: Pick<EventAgent, 'run_id' | 'instance'>,
   fact: string,
@@ -151,7 +151,7 @@ export function eventIdOf(
   return derivedId('evt', agent.run_id, agent.instance, fact, name);
 }
 
-/** Decodes an event that a worker encoded; undefined for an event of another emitter. */
+/** Decodes an event that a worker encoded; returns undefined for an event of another emitter. */
 export function readWorkerEvent(payload: Uint8Array): WorkerEvent | undefined {
   const event = fromBinary(HookEventSchema, payload);
   const { emitter, tenant, runId: run_id, sessionId: session_id, step, traceparent } = event;
@@ -163,13 +163,13 @@ export function readWorkerEvent(payload: Uint8Array): WorkerEvent | undefined {
   return { name: type, eventId: event.eventId, payload, agent, step, traceparent };
 }
 
-/** Maximum number of earlier events that an event names. */
+/** Maximum number of earlier events that an event lists in `after`. */
 const MAX_EARLIER = 64;
 
 /**
- * The ids of the LLM_END and GUARDRAIL_TRIP events of a step among events that no request has carried yet. Later events
- * of the step name them in `after`: the events of a step without a review have several emitters, and the bus may
- * deliver them in any order (HK-1).
+ * Returns the ids of the LLM_END and GUARDRAIL_TRIP events of a step in `events`, the events that the supervisor has
+ * not acknowledged yet. Later events of the step list these ids in `after`, because the events of a step without a
+ * review have several emitters and the bus may deliver them in any order (HK-1).
  */
 export function earlierInStep(events: readonly CarriedEvent[], ofStep: number): string[] {
   const { LLM_END, GUARDRAIL_TRIP } = HookEventType;
@@ -227,7 +227,9 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
   };
 }
 
-/** Records a wait as a span of the run: for what, and who ended it, as ids (SYS-1). */
+/**
+ * Records a wait as a span of the run. The attributes name the awaited signal and its sender, without content (SYS-1).
+ */
 function traceWait(
   { traces, tracer }: Telemetry,
   trx: WorkerTransaction,
@@ -280,7 +282,7 @@ function workerEvent(
   return { name, eventId, payload, agent, step, traceparent };
 }
 
-/** Registers the metric of agents that have not ended, by state. */
+/** Registers the metric that counts the agents that have not ended, by state. */
 export function observeAgents({ metrics }: Telemetry, { db }: WorkerStore): void {
   metrics.observe('agents', async () => {
     const rows = await db

@@ -1,4 +1,4 @@
-/** An agent worker in a process of its own. */
+/** Runs an agent worker in its own process. */
 import { runService } from '@writ/service';
 import { readAgentWorkerConfig } from './config.ts';
 import { createAgentWorker } from './service.ts';

@@ -24,13 +24,16 @@ import { openWorkerStore } from './store/worker-store.ts';
 
 /** The parts of the process, and replacements for the worker's own parts. */
 export interface AgentWorkerParts extends ServiceParts {
-  /** Agent kinds that extend or replace the built-in ones (AG-1). */
+  /** Agent kinds that extend or replace the built-in kinds (AG-1). */
   readonly agents?: Readonly<Partial<Record<AgentKind, AgentFactory>>>;
   /** Opens the store; default: as configured. */
   readonly openStore?: typeof openWorkerStore;
 }
 
-/** The service that runs agents: they propose actions, and it holds no keys to models, tools or writs. */
+/**
+ * The service that runs agents. Agents only propose actions; the service has no credentials for models or tools and no
+ * key for writs.
+ */
 export type AgentWorker = Awaited<ReturnType<typeof createAgentWorker>>;
 
 /** Creates a worker. */
@@ -143,7 +146,7 @@ export const createAgentWorker = defineService({
   },
 });
 
-/** The worker was restarted without a module that the agent needs. */
+/** Throws the error for an agent whose module was removed before a restart of the worker. */
 function noFactory(kind: string, name: string): never {
   throw new InternalError(
     'AGENT_FACTORY_MISSING',

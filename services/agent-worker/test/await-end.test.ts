@@ -8,7 +8,7 @@ import { ScriptedModel } from './scripted-model.ts';
 import { approveAll } from './team.ts';
 import { World } from './world.ts';
 
-/** Waits for the end of the root, as the end of its run does. */
+/** Waits for the end of the root agent, as the supervisor does when it ends the run. */
 function awaitEnd(world: World, runId = RUN) {
   return world.worker.cancel({
     requestId: 'await-end',
@@ -21,11 +21,11 @@ function awaitEnd(world: World, runId = RUN) {
 }
 
 describe('Cancel that awaits the end of an agent', () => {
-  it('answers when its history is stored, with its last events, and records nothing (AG-7, AG-8, HK-1)', async () => {
+  it('returns the last events of the agent once its history is stored, and records no cancellation (AG-7, AG-8, HK-1)', async () => {
     const world = await World.start({ model: () => 'Done.' });
     let awaited: ReturnType<typeof awaitEnd> | undefined;
     world.supervisor.rule = (raw) => {
-      // The supervisor may ask before the worker has the decision.
+      // The supervisor may call Cancel before the worker has received the decision.
       awaited = awaitEnd(world);
       return approveAll(raw);
     };
@@ -43,7 +43,7 @@ describe('Cancel that awaits the end of an agent', () => {
     expect((await world.describe()).state).toBe(AgentState.COMPLETED);
   });
 
-  it('answers at once that a suspended or unknown agent has not ended, and leaves it as it is (AG-7)', async () => {
+  it('returns at once that a suspended or unknown agent has not ended, and does not change it (AG-7)', async () => {
     const scripts = await ScriptedModel.start();
     onTestFinished(() => scripts[Symbol.asyncDispose]());
     const world = await World.start({ model: scripts.model('escalate-1200') });

@@ -36,7 +36,7 @@ function llmRequest(text: string) {
 }
 
 describe('concurrent branches', () => {
-  it('number their own operations, independent of timing (RT-1)', async () => {
+  it('number their operations separately, independent of timing (RT-1)', async () => {
     const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const seen: unknown[] = [];
     const world = await startWith(
@@ -68,7 +68,7 @@ describe('concurrent branches', () => {
     expect(seen[0]).toMatchObject([{ text: 'slow second' }, { text: 'fast second' }]);
   });
 
-  it('suspend together: a signal of one wakes the agent, and finished work is not repeated (RT-1, RT-2)', async () => {
+  it('suspend the agent together, wake it on a signal for one branch, and do not repeat finished work (RT-1, RT-2)', async () => {
     const world = await startWith(
       async (ctx) => {
         const branch = (name: string) => async (inner: AgentContext) => {
@@ -140,7 +140,7 @@ describe('concurrent branches', () => {
 });
 
 describe('a sleep', () => {
-  it('ends on time, even when the worker was down then (RT-1, RT-3)', async () => {
+  it('ends when it is due, even if the worker was down at that time (RT-1, RT-3)', async () => {
     const clock = new ManualClock(new Date());
     const work: Work = async (ctx) => {
       await ctx.sleep(60_000);
@@ -192,7 +192,7 @@ describe('a topic', () => {
     expect(await world.lastWorker.store.db.selectFrom('follows').selectAll().execute()).toEqual([]);
   });
 
-  it('must be in the manifest (AG-5, SUP-9)', async () => {
+  it('is rejected by emit unless it is the output_topic of the manifest (AG-5, SUP-9)', async () => {
     const world = await startWith(async (ctx) => {
       const refused = await ctx.emit('gossip', {}).catch((error) => error);
       await ctx.reply(String(refused.reason));
@@ -214,7 +214,7 @@ describe('a TypeScript agent', () => {
     },
   };
 
-  it('uses the common operations, and its return value is reviewed (AG-1, AG-10, SV-1)', async () => {
+  it('runs steps, tools and signal waits, and its return value is reviewed (AG-1, AG-10, SV-1)', async () => {
     const world = await World.start();
     const custom: AgentFactory = (manifest, instance) =>
       createCustomAgent(definition, manifest, instance);

@@ -12,14 +12,14 @@ import { approveAll } from './team.ts';
 import { World } from './world.ts';
 
 const KEY = { tenant: TENANT, runId: RUN, instance: AGENT.instance };
-/** A loop takes a checkpoint every 32 iterations; this one ends in the 35th. */
+/** The agent loop saves a checkpoint every 32 iterations; the loop of this test ends in the 35th iteration. */
 const LAST_CALL = 70;
 const MANIFEST = {
   kind: AgentKind.REACT,
   limits: { maxIterations: 1_000 },
   context: { contextWindow: 300n },
 };
-/** An abandoned worker claims nothing more, and keeps its lease for longer than a test runs. */
+/** Settings of a worker that a test abandons: it runs one agent at a time, and its lease outlasts the test. */
 const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
 
 function startWorld(): Promise<World> {
@@ -33,7 +33,7 @@ function startWorld(): Promise<World> {
   });
 }
 
-/** Requests to the model, each call once; the fake meter rejects a repeat with another request. */
+/** Returns the model requests by call_id; the fake meter rejects a repeated call with a different request. */
 function asked(world: World): Map<string, string> {
   return new Map(
     world.meter.requests.map((request) => [
@@ -43,7 +43,7 @@ function asked(world: World): Map<string, string> {
   );
 }
 
-/** Runs to the end without a crash. */
+/** Runs the agent to its end without a crash. */
 async function undisturbed(): Promise<World> {
   const world = await startWorld();
   await world.startWorker(FROZEN);
@@ -52,7 +52,7 @@ async function undisturbed(): Promise<World> {
   return world;
 }
 
-/** Starts a worker that dies before or after the commit of its checkpoint, or before the one after it. */
+/** Starts a worker that crashes before or after the commit of its checkpoint, or before the following commit. */
 async function startMortal(
   world: World,
   moment: 'before' | 'after' | 'later',
@@ -107,7 +107,8 @@ describe('an agent with a checkpoint', () => {
       const turns = await loadItems(store.db, KEY, snapshot?.items_from ?? 0);
       expect(turns.length).toBeLessThan(32);
       expect(snapshot?.items).toBe(65);
-      // Includes the turns outside the window (AG-8): the message, 34 times two, and the answer.
+      // The history also contains the turns outside the window (AG-8): the message, 34 exchanges of two turns each, and
+      // the answer.
       const history = await store.db.selectFrom('history').select('turn').execute();
       expect(history.length).toBe(70);
     }
@@ -115,7 +116,7 @@ describe('an agent with a checkpoint', () => {
 });
 
 describe('chat middleware of an agent with a checkpoint', () => {
-  it('caches no answers from before the checkpoint after a resume (AG-9, RT-1)', async () => {
+  it('does not answer a call after the checkpoint from answers before it (AG-9, RT-1)', async () => {
     let calls = 0;
     const model = () => {
       calls += 1;
@@ -146,7 +147,7 @@ describe('chat middleware of an agent with a checkpoint', () => {
   });
 });
 
-describe('an agent that diverges at a checkpoint', () => {
+describe('an agent whose journal starts at a checkpoint', () => {
   interface Ways {
     prologue?: readonly string[];
     restores?: boolean;
@@ -201,19 +202,19 @@ describe('an agent that diverges at a checkpoint', () => {
     );
   });
 
-  it('is parked when it restores later than before (RT-1)', async () => {
+  it('is parked when it restores the checkpoint at a later position (RT-1)', async () => {
     expect(await outcomeOf({ prologue: ['begins', 'again'] })).toMatch(
       /diverges from its journal at index 1: it restored its checkpoint there, but now it requested log/,
     );
   });
 
-  it('is parked when it restores earlier than before (RT-1)', async () => {
+  it('is parked when it restores the checkpoint at an earlier position (RT-1)', async () => {
     expect(await outcomeOf({ prologue: [] })).toMatch(
       /diverges from its journal at index 1: .*now it did so at index 0/,
     );
   });
 
-  it('is parked before any effect when it does not restore (RT-1)', async () => {
+  it('is parked when it requests another operation instead of restoring the checkpoint (RT-1)', async () => {
     expect(await outcomeOf({ restores: false })).toMatch(
       /diverges from its journal at index 1: .*now it requested log/,
     );

@@ -43,7 +43,7 @@ function answerOf(world: World): string | undefined {
 }
 
 describe('an orchestrator', () => {
-  it('delegates concurrently, is suspended meanwhile, and continues with the replies (AG-3, RT-1)', async () => {
+  it('delegates concurrently, is suspended while its children run, and continues with their replies (AG-3, RT-1)', async () => {
     const world = await World.start({ model: teamModel });
     await world.startWorker();
     gatherTeam(world);
@@ -98,7 +98,7 @@ describe('an orchestrator', () => {
     expect((await world.describe(RUN, 'helper')).state).toBe(AgentState.CANCELLED);
   });
 
-  it('reports to its model why there was no slot (AG-3, SB-2)', async () => {
+  it('reports to its model why the child received no slot (AG-3, SB-2)', async () => {
     const world = await startLead(leadOver('unused'));
     world.supervisor.slotRefusal = () => 'The run has 2 of 2 agents.';
     await world.deliver({ manifest: ONE });
@@ -124,7 +124,7 @@ describe('an orchestrator', () => {
   });
 });
 
-describe('a timer on a child', () => {
+describe('the timeout of a wait for a child', () => {
   it('is paused while the child is parked, and resumes with the remaining time (SB-4)', async () => {
     const world = await startLead(leadOver('back again'));
     world.slots.set(`${RUN}/helper-1`, 'PAUSED');
@@ -146,7 +146,7 @@ describe('a timer on a child', () => {
 });
 
 describe('a user proxy', () => {
-  it('is suspended until the human answers, even across a restart, and replies to its asker (AG-4, RT-2)', async () => {
+  it('is suspended until the human answers, even across a restart, and replies to its parent (AG-4, RT-2)', async () => {
     const world = await World.start({ model: leadOver('unused'), inFile: true });
     const worker = await world.startWorker();
     world.supervisor.rule = approveAll;
@@ -166,7 +166,7 @@ describe('a user proxy', () => {
     expect(answerOf(world)).toBe('Result: Blue.');
   });
 
-  it('rejects a forged signal that only the worker may send (RT-3, SYS-6)', async () => {
+  it('rejects client signals with names that only the worker may send (RT-3, SYS-6)', async () => {
     const world = await World.start();
     await world.startWorker();
     const signal = { tenant: TENANT, runId: RUN, agentInstance: AGENT.instance, requestId: 's-1' };

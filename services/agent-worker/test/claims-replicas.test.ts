@@ -14,14 +14,17 @@ import { inactiveAgentRow } from './inactive-agent-row.ts';
 const { log } = createTelemetry({ service: 'test', logLevel: 'silent' });
 const AGENTS = 100;
 const AT = new Date('2026-01-01T00:00:00Z');
-/** Runs that one transaction may lock; with more it is serialized with all others. */
+/**
+ * Maximum number of runs that one transaction can lock; a transaction with more runs is serialized with all other
+ * transactions.
+ */
 const MAX_RUNS = 32;
 const TRACEPARENT = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`;
 const POLL_MS = 20;
-/** The next timer, and agents that are free, that have an expired lease and that are due. */
+/** Number of reads in a poll: the next timer, agents without a lease, agents with an expired lease, and due agents. */
 const READS = 4;
 
-/** What a worker did with its store. */
+/** Store operations of a worker. */
 interface Counts {
   /** Statements outside of transactions. */
   reads: number;
@@ -113,7 +116,7 @@ describe.runIf(isPostgresAvailable())('workers on one PostgreSQL schema', () => 
     expect(claims.length).toBeGreaterThanOrEqual(Math.ceil(AGENTS / MAX_RUNS));
   });
 
-  it('fire the timers of at most 32 runs in a transaction, all in the end (SYS-5, RT-3)', async () => {
+  it('fire all due timers, of at most 32 runs per transaction (SYS-5, RT-3)', async () => {
     const { store, counts } = counted(await open(await postgresLocation()));
     await store.transaction(async (trx) => {
       for (let n = 0; n < AGENTS; n += 1) {
@@ -143,7 +146,7 @@ describe.runIf(isPostgresAvailable())('workers on one PostgreSQL schema', () => 
   });
 });
 
-it('costs an idle worker four reads in each poll and no transaction (SYS-5)', async () => {
+it('an idle worker polls with four reads and no transaction (SYS-5)', async () => {
   const { store, counts } = counted(await open({ dialect: 'sqlite', file: ':memory:' }));
   const from = performance.now();
   await startClaims(store, 'worker-1');

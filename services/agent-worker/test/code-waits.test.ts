@@ -31,7 +31,7 @@ function settings(source: string): Partial<AgentWorkerConfig> {
   return { agentModules: [file] };
 }
 
-/** Starts an agent under the old code until it waits, and wakes it under the new code. */
+/** Runs an agent under the old code until it waits, and wakes it under the new code. */
 async function upgrade(
   before: Partial<AgentWorkerConfig>,
   after: Partial<AgentWorkerConfig>,
@@ -49,13 +49,13 @@ async function upgrade(
   return world;
 }
 
-/** Replaces the last worker by one with this code. */
+/** Replaces the latest worker with a worker that has this code. */
 async function replace(world: World, code: Partial<AgentWorkerConfig>): Promise<void> {
   await world.lastWorker.stop();
   await world.startWorker(code);
 }
 
-it('continues an agent that diverged once a worker has its code again (RT-1, BD-6)', async () => {
+it('continues a diverged agent when a worker has its original code again (RT-1, BD-6)', async () => {
   const before = settings(TWO_PROMPTS);
   const world = await upgrade(before, settings(moduleWith('agents', "agent.log('new');")));
   const { wait, detail } = await world.untilCodeWait();
@@ -67,7 +67,7 @@ it('continues an agent that diverged once a worker has its code again (RT-1, BD-
   expect(world.meter.paid).toHaveLength(2);
 });
 
-it('reports the wait to spawn-budget, which stops the clock of the agent (EM-1, BD-6)', async () => {
+it('reports the wait for matching code to spawn-budget (EM-1, BD-6)', async () => {
   const world = await upgrade(
     settings(TWO_PROMPTS),
     settings(moduleWith('agents', "agent.log('new');")),
@@ -88,12 +88,12 @@ it('rejects further effects of an agent that catches the divergence (RT-1, BD-6)
   expect(world.supervisor.reports).toEqual([]);
 });
 
-it('parks an agent whose call_id another request has at a service (EM-7, BD-6)', async () => {
+it('parks an agent when a service has recorded a different request under the same call_id (EM-7, BD-6)', async () => {
   const world = await World.start({ model: () => 'Yes.', inFile: true });
   world.supervisor.rule = approveAll;
   const before = settings(TWO_PROMPTS);
   const old = await world.startWorker(before);
-  // The worker stops before it has the answer, which the meter has recorded.
+  // The worker stops before it receives the answer that the meter has recorded.
   const answered = world.faults.silenceAt('after generate op-0');
   await world.deliver({ manifest: CUSTOM });
   await answered;

@@ -63,7 +63,7 @@ describe('the journal of an agent’s context', () => {
     expect(world.meter.paid).toEqual(['op-0']);
   });
 
-  it('names the calls and guardrails of a step in what follows them, unless a request has carried them (HK-1)', async () => {
+  it('lists calls and guardrails of a step in `after` of its later events until the supervisor acknowledges them (HK-1)', async () => {
     const work: Work = async (ctx) => {
       await ctx.step(1, async () => {
         await ctx.llm(llmRequest('one'));
@@ -101,7 +101,7 @@ describe('the journal of an agent’s context', () => {
     });
   });
 
-  it('ends a step whose error the agent catches before the next one starts (RT-1, HK-1)', async () => {
+  it('ends a failed step before the next step starts when the agent catches its error (RT-1, HK-1)', async () => {
     const work: Work = async (ctx) => {
       const failing = ctx.step(1, async () => {
         await ctx.llm(llmRequest('one'));
@@ -141,7 +141,7 @@ describe('the journal of an agent’s context', () => {
     expect(world.meter.paid).toHaveLength(1);
   });
 
-  it('commits nothing before it reads tools and history, and both before the next effect (RT-1)', async () => {
+  it('reads tools and history without a commit, and commits both before the next effect (RT-1)', async () => {
     const world = await World.start({ model: () => 'hi' });
     const worker = await startAgain(world, async (ctx) => {
       ctx.random();
@@ -162,7 +162,7 @@ describe('the journal of an agent’s context', () => {
     await world.until('ERROR');
   });
 
-  it('is correct with concurrent operations (RT-1)', async () => {
+  it('returns the same results of concurrent operations in a replay (RT-1)', async () => {
     const seen: unknown[] = [];
     const world = await startWith(
       async (ctx) => {
@@ -197,7 +197,7 @@ describe('the journal of an agent’s context', () => {
     expect(seen.slice(-2)).toEqual([{ item: 1 }, { item: 2 }]);
   });
 
-  it('reads each signal once, however many others wait (RT-3)', async () => {
+  it('reads each signal row without rereading the others, independent of the number of pending signals (RT-3)', async () => {
     const most = 20;
     const seen: unknown[] = [];
     let rows = 0;
@@ -317,7 +317,7 @@ describe('a replayed agent', () => {
     expect(world.supervisor.reports[0]?.detail).toBe('The agent failed: TypeError.');
   });
 
-  it('resets the count of restarts after progress, so that failures far apart do not end it (SUP-7)', async () => {
+  it('resets the restart count after progress, so that occasional failures do not end the agent (SUP-7)', async () => {
     let runs = 0;
     const world = await startWith(
       async (ctx) => {
@@ -337,7 +337,7 @@ describe('a replayed agent', () => {
     expect(world.meter.paid).toHaveLength(4);
   });
 
-  it('cannot continue by catching an unwinding (RT-2)', async () => {
+  it('does not continue when it catches an unwinding (RT-2)', async () => {
     const world = await startWith(
       async (ctx) => {
         await ctx.sleepUntilSignal('new_source_item').catch(() => undefined);

@@ -30,7 +30,7 @@ const STEPS = [1, 2, 3, 4].flatMap((step) => [
   `STEP_END ${step} ${step === 2 ? 'escalate' : 'approve'}`,
 ]);
 
-/** An abandoned worker claims nothing more, and keeps its lease for longer than a test runs. */
+/** Settings of a worker that a test abandons: it runs one agent at a time, and its lease outlasts the test. */
 const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
 
 let scripts: ScriptedModel;
@@ -45,7 +45,7 @@ function startWorld(): Promise<World> {
   return World.start({ model: scripts.model('escalate-1200'), inFile: true });
 }
 
-/** Answers as the supervisor and the human, from any state of the run, until it has ended. */
+/** Delivers the agent and approves its refund as a human, from any state of the run, until the run has ended. */
 async function driveToEnd(world: World, isOver: () => boolean = () => false): Promise<void> {
   await world.deliver();
   const look = async () => {
@@ -68,7 +68,7 @@ async function survive(world: World, died: Promise<unknown>): Promise<void> {
   const death = died.then(() => {
     isDead = true;
   });
-  // A crashed worker sends no response, so that its calls are not awaited.
+  // A crashed worker sends no response, so the test does not wait for its calls.
   await Promise.race([death, driveToEnd(world, () => isDead).catch(() => death)]);
   await death;
   await world.startWorker(FROZEN);
@@ -82,7 +82,9 @@ async function restartWithoutTools(world: World) {
   return await world.startWorker(FROZEN);
 }
 
-/** Starts a worker that commits its delivery, and nothing more until the faults of the world are released. */
+/**
+ * Starts a worker that commits its delivery and blocks all later commits until the faults of the world are released.
+ */
 async function startUncommitting(world: World): Promise<void> {
   const before = async (n: number) => {
     if (n > 1) await world.faults.untilReleased();
@@ -93,7 +95,10 @@ async function startUncommitting(world: World): Promise<void> {
   });
 }
 
-/** Delivers to a worker that has its first action reviewed and commits nothing of it; returns the events of that request. */
+/**
+ * Delivers an agent to a worker whose first review request reaches the supervisor while all commits of the worker are
+ * blocked; returns the events of that request.
+ */
 async function carryUncommitted(world: World) {
   const reviewed = world.faults.silenceAt('after review op-2');
   await startUncommitting(world);
@@ -102,7 +107,7 @@ async function carryUncommitted(world: World) {
   return world.supervisor.requests[0]?.events ?? [];
 }
 
-/** An agent that commits its first step, and carries the end of its flow with its final answer. */
+/** An agent that commits its first step and then makes a final proposal that contains the end of its flow. */
 function endingFlow(_: unknown, instance: string) {
   const run = async (ctx: AgentContext) => {
     ctx.flow('started');
@@ -133,13 +138,13 @@ async function expectStepsPublishedOnce(world: World): Promise<void> {
 }
 
 /**
- * The transactions that an undisturbed run requires: delivery with its lease, suspension, signal, the lease after it,
- * the answer before its execution, and end. Steps that take long have more.
+ * Minimum number of transactions of a run without a crash: delivery with its lease, suspension, signal, claim after the
+ * signal, commit of the decision before the execution, and end. Slow steps cause further commits.
  */
 const COMMITS = 6;
 
 describe('a worker that crashes', () => {
-  it('makes the expected commits to crash at (RT-1)', async () => {
+  it('makes at least the expected commits when it does not crash (RT-1)', async () => {
     const world = await startWorld();
     const worker = await world.startWorker(FROZEN);
     await driveToEnd(world);
@@ -159,7 +164,7 @@ describe('a worker that crashes', () => {
     });
   });
 
-  it('before it has committed its journal repeats its first call with the tools of the delivery (RT-1, CO-1)', async () => {
+  it('before it has committed its journal repeats its first call with the tools that were read at the delivery (RT-1, CO-1)', async () => {
     const world = await startWorld();
     const asked = world.faults.silenceAt('after generate op-1');
     await startUncommitting(world);
@@ -177,7 +182,7 @@ describe('a worker that crashes', () => {
     expect(left).toBeNull();
   });
 
-  it('after a request carried an event that it has not stored leaves it to the end of the agent (HK-1)', async () => {
+  it('after a request carried an uncommitted event emits the event when the agent ends (HK-1)', async () => {
     const world = await startWorld();
     const carried = await carryUncommitted(world);
     const recordedEvents = carried.filter(({ mac }) => mac.length === 0);
@@ -195,7 +200,7 @@ describe('a worker that crashes', () => {
     expect(row).toMatchObject({ step_started: 1, step_ended: 1 });
   });
 
-  it('after its final was approved leaves the end of its agent to the supervisor, which has its last events (HK-1, AG-7)', async () => {
+  it('after its final answer was approved suspends the agent until the supervisor ends it with its last events (HK-1, AG-7)', async () => {
     const world = await startWorld();
     const carried = await carryUncommitted(world);
     const recordedEvents = carried.map(({ event }) => event);
@@ -215,7 +220,7 @@ describe('a worker that crashes', () => {
     expect(row).toMatchObject({ state: 'COMPLETED', step_started: 1, step_ended: 1 });
   });
 
-  it('after a request carried the end of a flow leaves it to the end of the agent (HK-1, HK-2)', async () => {
+  it('after a request carried the end of a flow emits FLOW_END when the agent ends (HK-1, HK-2)', async () => {
     const world = await World.start({ model: () => 'hi', inFile: true });
     world.supervisor.rule = approveAll;
     const reviewed = world.faults.silenceAt('after review op-4');
@@ -237,7 +242,7 @@ describe('a worker that crashes', () => {
 
   for (const moment of ['before', 'after'] as const) {
     for (let commit = 1; commit <= COMMITS; commit += 1) {
-      it(`right ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
+      it(`immediately ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
         const world = await startWorld();
         const { promise: died, resolve } = Promise.withResolvers<void>();
         const die = async (n: number) => {
@@ -246,7 +251,7 @@ describe('a worker that crashes', () => {
           await world.faults.untilReleased();
           throw new Error('The worker is dead.');
         };
-        // After the crash it commits nothing more.
+        // After the crash, the worker commits nothing.
         const death =
           moment === 'before' ? { before: die } : { before: (n: number) => die(n - 1), after: die };
         await world.startWorker(FROZEN, {
@@ -265,7 +270,7 @@ describe('a worker that crashes', () => {
     ...EXECUTED.map((line) => `after call_tool ${line.split(' ')[0]}` as const),
   ];
   for (const answer of answers) {
-    it(`while a response is in flight, ${answer}, receives it again (RT-1, RT-3)`, async () => {
+    it(`${answer}, before the response arrives, receives the response again (RT-1, RT-3)`, async () => {
       const world = await startWorld();
       const died = world.faults.silenceAt(answer);
       await world.startWorker(FROZEN);
@@ -275,7 +280,7 @@ describe('a worker that crashes', () => {
     });
   }
 
-  it('by repeated SIGKILL resumes and emits each step once (RT-1, RT-2, HK-1)', async () => {
+  it('repeatedly by SIGKILL resumes and emits each step once (RT-1, RT-2, HK-1)', async () => {
     const world = await startWorld();
     const moments = ['after generate op-3', 'after call_tool op-4', 'after review op-6'] as const;
     for (const moment of moments) {

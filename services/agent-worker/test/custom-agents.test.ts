@@ -143,7 +143,7 @@ describe('an agent in TypeScript', () => {
   });
 });
 
-/** An agent that waits between its two prompts, whose second one differs between versions. */
+/** Returns an agent that waits between two prompts; the second prompt differs between versions. */
 function versioned(version: string): string {
   return `version: '${version}', async run(agent) {
     const first = await agent.prompt({ text: 'first' });
@@ -187,7 +187,7 @@ describe('new code of an agent in TypeScript', () => {
     expect(answerOf(world)).toBe('version 1');
   });
 
-  it('must have another version, in the same module (RT-1)', async () => {
+  it('is rejected when it repeats a version or is defined in another module (RT-1)', async () => {
     const world = await startWorld(() => 'Yes.');
     const twice = moduleOf(versioned('1'), versioned('1'));
     await expect(world.startWorker({ agentModules: [twice] })).rejects.toThrow(

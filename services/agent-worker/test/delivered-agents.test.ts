@@ -7,7 +7,7 @@ import { World } from './world.ts';
 const ESCALATE =
   '{"kind":"tool","name":"issue_refund","args":{"user_id":42,"amount_usd":1200,"reason":"x"}}';
 
-/** A lease belongs to one process of a worker. */
+/** Owner of a lease: the worker id and the id of one of its processes. */
 const PROCESS_OF_A = expect.stringMatching(/^worker-a\/[0-9a-f]{16}$/);
 
 describe('a delivered agent', () => {
@@ -20,7 +20,7 @@ describe('a delivered agent', () => {
       throw new Error('The worker is dead.');
     };
     await world.startWorker(
-      // With one place, which the delivery occupies, the dead worker claims nothing more.
+      // The delivery occupies the only session, so the dead worker claims no other agent.
       { workerId: 'worker-a', leaseTtlMs: 60_000, maxConcurrentAgents: 1 },
       {
         openStore: async (location) =>
@@ -47,16 +47,16 @@ describe('a delivered agent', () => {
     expect((await world.until('SUSPENDED')).epoch).toBe(1n);
   });
 
-  it('is reclaimed by the next process when its worker died before it started (RT-2, RT-3)', async () => {
+  it('is reclaimed by the next process if its worker dies before the start (RT-2, RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE, inFile: true });
     await dieAfterDelivery(world);
     await world.startWorker({ workerId: 'worker-a', leaseTtlMs: 60_000 });
-    // The reclaim and the claim.
+    // The reclaim and the claim have each incremented the epoch.
     expect((await world.until('SUSPENDED')).epoch).toBe(3n);
     expect(world.meter.paid).toHaveLength(1);
   });
 
-  it('is claimed by another worker after its lease when its worker died before it started (RT-2, RT-3)', async () => {
+  it('is claimed by another worker after the lease expires if its worker dies before the start (RT-2, RT-3)', async () => {
     const clock = new ManualClock(new Date());
     const world = await World.start({ model: () => ESCALATE, inFile: true, clock });
     await dieAfterDelivery(world);
@@ -77,14 +77,14 @@ describe('a delivered agent', () => {
     await world.deliver({ runId: 'run-2' });
     await reached;
     clock.step(60_001);
-    // The other agent is claimed after the expired leases, so they were read.
+    // When the other agent is claimed, the worker has also read the agents with expired leases.
     await world.approve('op-2', 'reject', 'run-1');
     expect((await world.until('BLOCKED', 'run-1')).epoch).toBe(2n);
     release();
     expect((await world.until('SUSPENDED', 'run-2')).epoch).toBe(1n);
   });
 
-  it('is leased until a time by the majority of the clocks, so that a worker whose clock was wrong can be replaced (BD-3)', async () => {
+  it('has a lease with a correct expiry even if the clock of its worker is wrong (BD-3)', async () => {
     const clock = new ManualClock(new Date());
     const world = await World.start({ model: () => ESCALATE });
     const asked = world.faults.silenceAt('before generate op-1');
@@ -96,7 +96,7 @@ describe('a delivered agent', () => {
       const row = await store.db.selectFrom('agents').selectAll().executeTakeFirst();
       return row?.lease_expires_at ?? undefined;
     };
-    // The renewals after the step; the clock of the test itself is right.
+    // Lease expiries after the clock step; the clock of the test process is correct.
     const renewed = new Set<number>();
     await vi.waitFor(async () => {
       renewed.add((await expiresAt())?.getTime() ?? 0);
@@ -120,7 +120,7 @@ describe('a delivered agent', () => {
     );
     await expect(world.deliver({ runId: 'run-1' })).rejects.toThrow();
     expect(await world.deliver({ runId: 'run-1' })).toBe(false);
-    // Another agent runs, so that the worker renews its leases.
+    // The worker renews its leases only while it runs an agent.
     await world.deliver({ runId: 'run-2' });
     await asked;
     expect((await world.until('SUSPENDED', 'run-1')).epoch).toBe(2n);

@@ -11,9 +11,9 @@ import { REFUND_TOOLS } from './refund-rules.ts';
 
 const { JSON_ACTION } = AgentKind;
 
-/** The tenant of everything in these tests. */
+/** The tenant of all agents and requests in these tests. */
 export const TENANT = 'acme';
-/** The run of a test that has only one. */
+/** Id of the run in tests with a single run. */
 export const RUN = 'run-1';
 /** The root agent of every run. */
 export const AGENT = { name: 'refund-desk', instance: 'refund-desk-1' } as const;
@@ -22,12 +22,15 @@ export const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
 type ManifestChanges = MessageInitShape<typeof AgentManifestSchema>;
 
-/** Name of an agent in the records of the fakes: the run for a root agent. */
+/**
+ * Returns the name of an agent in the records of the fakes: the run id for the root agent, otherwise run id and
+ * instance.
+ */
 export function agentKey(runId: string, instance: string): string {
   return instance === AGENT.instance ? runId : `${runId}/${instance}`;
 }
 
-/** Prefix of the lines of agents other than the root. */
+/** Returns a line for the records of the fakes, prefixed with the instance unless the agent is the root. */
 export function lineOf(instance: string, line: string): string {
   return instance === AGENT.instance ? line : `${instance} ${line}`;
 }
@@ -72,7 +75,7 @@ export interface DeliveryOptions {
   readonly manifest?: Partial<ManifestFields>;
   /** Default: the root agent. */
   readonly agent?: { readonly name: string; readonly instance: string };
-  /** The agent that waits for its reply; default: none. */
+  /** The agent that waits for the reply of the delivered agent; default: none. */
   readonly from?: string;
   readonly correlationId?: string;
   readonly goal?: string;
@@ -117,7 +120,7 @@ export function deliveryRequest(options: DeliveryOptions) {
   };
 }
 
-/** A refund desk's manifest with changes. */
+/** Returns the manifest of a refund desk with `changes`. */
 function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
   return {
     name: AGENT.name,
@@ -125,7 +128,7 @@ function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
     kind: JSON_ACTION,
     instructions: 'You are the refund desk.',
     finalInstructions: 'Compose the answer.',
-    // As the supervisor does.
+    // The supervisor sets jsonMode in the same way.
     model: { model: 'small', jsonMode: (changes.kind ?? JSON_ACTION) === JSON_ACTION },
     tools: REFUND_TOOLS.map(({ name }) => name),
     limits: { maxSteps: 8 },

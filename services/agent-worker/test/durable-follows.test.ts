@@ -12,7 +12,7 @@ const { PERMANENT, RUN: UNTIL_END } = HistoryRetention;
 const SOURCE = { kind: AgentKind.INFORMATION, tools: [], outputTopic: 'articles' };
 const FOLLOWER = { kind: AgentKind.CUSTOM, followTopics: ['articles', 'prices'] };
 
-/** A personal feed that follows durably. */
+/** Returns the manifest of a personal feed with a durable subscription. */
 function reader(most: number) {
   const optionsJson = JSON.stringify({ max_items: most, durable_follows: true });
   return { kind: AgentKind.PERSONAL_FEED, tools: [], followTopics: ['articles'], optionsJson };
@@ -80,7 +80,7 @@ describe('a durable subscription', () => {
     await world.startWorker();
     await publish(3);
 
-    // Another agent of the session has a subscription of its own.
+    // Another agent of the session subscribes separately.
     const other = { name: 'other', instance: 'other-1' };
     const request = { runId: 'run-other', requestId: 'd-other', goal: 'Land.', agent: other };
     await world.deliver({ ...request, manifest: { ...reader(1), name: 'other' } });
@@ -99,7 +99,7 @@ describe('a durable subscription', () => {
     ]);
   });
 
-  it('keeps items that were not read before the end, by topic, until a run follows without it (AG-5)', async () => {
+  it('keeps the unread items of each topic until the next run subscribes to it, even without `durable` (AG-5)', async () => {
     const read: unknown[] = [];
     await startWorld(async (ctx) => {
       const { runId } = ctx.meta;
@@ -129,7 +129,7 @@ describe('a durable subscription', () => {
     expect(await follows()).toEqual([{ run_id: 'run-a', topic: 'prices' }]);
   });
 
-  it('of two simultaneous runs of an agent remains once, with the one that ends last (AG-5)', async () => {
+  it('of two concurrent runs of an agent is kept only for the run that ends last (AG-5)', async () => {
     await startWorld(async (ctx) => {
       await ctx.follow('articles', { durable: true });
       await ctx.sleepUntilSignal('end');
@@ -162,12 +162,12 @@ describe('a durable subscription', () => {
     expect(await follows()).toEqual([]);
   });
 
-  it('holds a bounded number of unread items, and drops the oldest (AG-5, BD-1)', async () => {
+  it('keeps a bounded number of unread items, and deletes the oldest (AG-5, BD-1)', async () => {
     await startWorld();
     const { store } = world.lastWorker;
     const key = { tenant: TENANT, runId: 'run-a', instance: AGENT.instance };
     const item = (number: number) => ({ id: `i-${number}`, name: 'new_feed_item', payload: '{}' });
-    // In several transactions, each far below the time limit of one on a busy machine.
+    // Split into several transactions, so that no transaction exceeds the time limit on a busy machine.
     for (let first = 0; first <= MAX_HELD_ITEMS; first += 50) {
       const last = Math.min(first + 49, MAX_HELD_ITEMS);
       await store.transaction(async (trx) => {

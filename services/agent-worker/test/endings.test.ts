@@ -78,7 +78,7 @@ describe('an agent that stops', () => {
     });
   });
 
-  it('reports a failed model call, in a step and while composing (EM-8, SV-7)', async () => {
+  it('reports a model call that failed in a step or while the final answer was composed (EM-8, SV-7)', async () => {
     for (const [callId, phase] of [
       ['op-1', 'worker'],
       ['op-3', 'finalize'],
@@ -144,7 +144,7 @@ describe('a call with an indeterminate outcome', () => {
   const unknown = {
     status: CallStatus.UNKNOWN,
     stopReason: 'outcome_unknown:issue_refund',
-    message: 'The gateway died meanwhile.',
+    message: 'The gateway crashed during the call.',
     receipt: 'receipt-op-4',
   };
 

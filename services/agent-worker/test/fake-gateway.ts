@@ -19,20 +19,20 @@ export class FakeGateway {
   /** `call_id tool` of executed calls; repeats are not listed. */
   readonly executed: string[] = [];
   readonly requests: CallToolRequest[] = [];
-  /** How long each of these requests may take, in milliseconds. */
+  /** Remaining time until the deadline of each request, in milliseconds. */
   readonly remainingMs: number[] = [];
   /** Expired writs. */
   readonly expired = new Set<string>();
   /** Overrides the outcome of calls. */
   answer: ((tool: string, args: JsonObject) => Answer | undefined) | undefined;
-  /** Versions of listed registries, or `unchanged`. */
+  /** Registry version of each ListTools response, or `unchanged`. */
   readonly lists: string[] = [];
   registryVersion = 'v1';
   /** The tools of the registry. */
   tools: typeof REFUND_TOOLS = REFUND_TOOLS;
   /** Epochs of workers that have taken over an agent. */
   readonly admitted: (bigint | undefined)[] = [];
-  /** The error that workers get which have taken over an agent; undefined for none. */
+  /** Error returned to workers that register the epoch of a takeover; undefined accepts the epoch. */
   refuseAdmission: Error | undefined;
   readonly #faults: FaultSwitches;
   readonly #calls = new Map<string, { readonly request: string; readonly answer: Answer }>();
@@ -74,7 +74,7 @@ export class FakeGateway {
   }
 
   /**
-   * Resolves the indeterminate outcome of a call, as a human would; a repeated call returns it
+   * Resolves the indeterminate outcome of a call, as a human would; a repeated call returns the resolved outcome
    * (TG-5).
    */
   resolve(runId: string, callId: string, answer: Answer): void {

@@ -42,7 +42,7 @@ export class FakeMeter {
   /** Epochs of workers that have taken over an agent. */
   readonly admitted: (bigint | undefined)[] = [];
   model: FakeModel;
-  /** The events of a call that its answer carries, encoded; none by default. */
+  /** Returns the encoded events in the answer of a call; by default, an answer has no events. */
   eventsOf: (request: GenerateRequest) => readonly Uint8Array<ArrayBuffer>[] = () => [];
   /** The catalog. */
   models: { readonly alias: string; readonly providerId: string }[] = [];
@@ -117,7 +117,7 @@ export class FakeMeter {
   }
 }
 
-/** Without what may differ in a repeat of the call. */
+/** Returns the request without the fields that may differ when the call is repeated. */
 function comparable(request: GenerateRequest): GenerateRequest {
   const asked = { ...clone(GenerateRequestSchema, request), deltas: false, after: [] };
   delete asked.timeout;
@@ -125,7 +125,7 @@ function comparable(request: GenerateRequest): GenerateRequest {
   return asked;
 }
 
-/** The JSON of the user's turn; empty when it is not JSON. */
+/** Returns the JSON of the user's turn; an empty object when the turn is not JSON. */
 export function promptOf({ messages }: GenerateRequest): JsonObject {
   const part = messages.at(-1)?.parts[0]?.kind;
   const isJson = part?.case === 'text' && part.value.startsWith('{');

@@ -30,7 +30,7 @@ interface Made {
   readonly action?: RefundAction | undefined;
 }
 
-/** The decisions of a fake supervisor by the refund desk's rules, idempotent, as the contract requires. */
+/** Decides proposals by the refund desk's rules, idempotently, as the contract of the supervisor requires. */
 export class FakeReviews {
   /** Overrides the verdict on proposals. */
   rule: typeof ruleOn = ruleOn;
@@ -39,7 +39,7 @@ export class FakeReviews {
   #writs = 0;
 
   /**
-   * Decides a proposal, and calls `onMade` unless it is a repeat; returns the decision.
+   * Decides a proposal, and calls `onMade` unless the proposal is a repeat; returns the decision.
    * @throws InvalidRequestError CALL_ID_REUSED
    */
   review(
@@ -106,7 +106,7 @@ export class FakeReviews {
     return this.currentDecision(runId, callId);
   }
 
-  /** Returns the decision with a new writ, unless it was refused. */
+  /** Returns the decision, with a new writ if it is final and approves a tool call. */
   currentDecision(runId: string, callId: string): Decision {
     const recorded = this.#recorded(runId, callId);
     const { executedAction, settled } = recorded.decision;

@@ -38,9 +38,12 @@ const INTENTS = new Map<number, string>(
 
 /** Grants slots to all agents unless configured otherwise, and records requests. */
 export class FakeSlots {
-  /** `run-1 RUN 1` for each answered entry: run, intent, epoch. */
+  /**
+   * `run-1 RUN 1` for each renewal with a valid token and a current epoch: agent, intent, epoch. A root is written as
+   * its run, another agent as `run/instance`.
+   */
   readonly renewals: string[] = [];
-  /** `run-1 approval:op-4` for each answered entry of a suspended agent: run and signals. */
+  /** `run-1 approval:op-4` for each such renewal with the intent SUSPEND: agent and signals. */
   readonly waits: string[] = [];
   /** Number of agents in each call. */
   readonly batches: number[] = [];
@@ -69,8 +72,7 @@ export class FakeSlots {
   }
 
   /**
-   * Sets the slot state of an agent (the root when only its run is given), and notifies watches if
-   * `hint`.
+   * Sets the slot state of an agent (the root when only its run is given), and notifies watches if `hint` is set.
    */
   set(runId: string, state: SlotStateName, { hint = false } = {}): void {
     this.#states.set(runId, state);

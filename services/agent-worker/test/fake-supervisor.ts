@@ -44,7 +44,7 @@ export class FakeSupervisor extends FakeReviews {
   /** Recorded stop reason and answer, by run. */
   readonly endings = new Map<string, { readonly stopReason: string; readonly answer: string }>();
   refreshes = 0;
-  /** Returns the reason why a delegation gets no slot; undefined grants one. */
+  /** Returns the reason why a delegation gets no slot; undefined grants a slot. */
   slotRefusal: (agent: string) => string | undefined = () => undefined;
   /** Delivers a child to a worker. */
   deliverChild: (child: FakeChild) => Promise<unknown> = () =>

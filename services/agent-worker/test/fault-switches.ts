@@ -17,7 +17,7 @@ export class FaultSwitches {
   readonly #holds = new Map<string, { reached: () => void; released: Promise<void> }>();
   readonly #releases: (() => void)[] = [];
 
-  /** Fails the next call at this moment; several errors fail as many calls. */
+  /** Fails the next calls at this moment, one call with each error. */
   failAt(moment: Moment, ...errors: readonly WritError[]): void {
     this.#errors.set(moment, [...(this.#errors.get(moment) ?? []), ...errors]);
   }

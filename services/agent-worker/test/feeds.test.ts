@@ -11,7 +11,7 @@ const KEY = { tenant: TENANT, runId: RUN, instance: AGENT.instance };
 const SOURCE = { kind: AgentKind.INFORMATION, tools: [], outputTopic: 'articles' };
 const READER = { kind: AgentKind.PERSONAL_FEED, tools: [], followTopics: ['articles'] };
 
-/** Answers with the number of the item, or not at all. */
+/** Answers with the number of the item; never answers an item that contains `never`. */
 const model: FakeModel = async (_, { messages }) => {
   const part = messages.at(-1)?.parts[0]?.kind;
   const text = part?.case === 'text' ? part.value : '';
@@ -55,7 +55,7 @@ async function received(runId: string): Promise<unknown[]> {
 }
 
 describe('a feed', () => {
-  it('replays a bounded part of its journal, however many items came before (AG-5, RT-1)', async () => {
+  it('replays a bounded part of its journal, independent of the number of earlier items (AG-5, RT-1)', async () => {
     await startWorld();
     const { store } = await world.startWorker();
     await world.deliver({ manifest: SOURCE, goal: 'item 1' });
@@ -74,7 +74,7 @@ describe('a feed', () => {
     expect(kept).toEqual(Array.from({ length: 32 }, (_, index) => `Summary ${index + 9}`));
   });
 
-  it('continues after a crash at any item, and its answer has them all in order (AG-5, RT-1)', async () => {
+  it('resumes after restarts, and its answer contains all items in order (AG-5, RT-1)', async () => {
     await startWorld();
     const most = 19;
     await world.startWorker();
@@ -94,7 +94,7 @@ describe('a feed', () => {
     expect(world.meter.paid).toHaveLength(most);
   });
 
-  it('records what it curates where clients can read it (AG-5, RT-1)', async () => {
+  it('writes each curated item to its log, which clients can read (AG-5, RT-1)', async () => {
     await startWorld();
     await world.startWorker();
     await world.deliver({ manifest: READER, runId: 'run-reader', goal: 'I like the sea.' });
@@ -139,7 +139,7 @@ describe('the answer of an agent with an output_topic', () => {
     expect(await items()).toEqual([]);
   });
 
-  it('is published when its worker died between the approval and the end, but no other ending is (AG-5, RT-3)', async () => {
+  it('is published by a Cancel with the stop reason success, but not by a Cancel with another stop reason (AG-5, RT-3)', async () => {
     await withReader();
     await world.deliver({ manifest: WRITER, goal: 'never' });
     const end = { tenant: TENANT, runId: RUN, requestId: 'end-1' };

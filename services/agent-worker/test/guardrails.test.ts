@@ -35,7 +35,7 @@ describe.each([
   ['custom', { kind: CUSTOM }],
   ['information', { kind: INFORMATION, outputTopic: 'weather', optionsJson: '{"max_items":1}' }],
 ] as const)('guardrails of a %s agent', (_, manifest) => {
-  it('continue a truncated answer, report a near budget and publish GUARDRAIL_TRIP (AG-6, EM-5)', async () => {
+  it('continue a truncated answer, report a nearly exhausted budget and publish GUARDRAIL_TRIP (AG-6, EM-5)', async () => {
     const answers = [
       { text: 'First half, ', isCut: true },
       { text: 'second half.', nearBudget: true },
@@ -50,7 +50,7 @@ describe.each([
 describe('guardrails of a json-action agent', () => {
   const read = JSON.stringify({ kind: 'tool', name: 'get_refund_context', args: { user_id: 42 } });
 
-  it('request a truncated action again, report a near budget and publish GUARDRAIL_TRIP (AG-6, EM-5)', async () => {
+  it('request a truncated action again, report a nearly exhausted budget and publish GUARDRAIL_TRIP (AG-6, EM-5)', async () => {
     const answers = [
       { text: '{"kind":"fin', isCut: true },
       { text: '{"kind":"final","answer":"Done."}', nearBudget: true },
@@ -61,7 +61,7 @@ describe('guardrails of a json-action agent', () => {
     await expect.poll(() => trips(world)).toEqual(['max_tokens', 'near_budget']);
   });
 
-  it('stop the agent before a fourth equal action and publish GUARDRAIL_TRIP (AG-6)', async () => {
+  it('stop the agent before the fourth identical action and publish GUARDRAIL_TRIP (AG-6)', async () => {
     const onRefusal = RefusalHandling.TELL_MODEL;
     const answers = Array.from({ length: 8 }, () => read);
     const world = await start(answers, { kind: JSON_ACTION, onRefusal });

@@ -11,7 +11,7 @@ function turns(run: string, count: number) {
 }
 
 describe('the history of an agent in a session', () => {
-  it('contains the turns of all its runs in order, for any number of turns (AG-8)', async () => {
+  it('contains the turns of all runs of the agent in order, whether a run has none or many (AG-8)', async () => {
     const store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
     onTestFinished(() => store.close());
     const agent = { tenant: TENANT, session_id: 'session-1', name: 'writer' };
@@ -29,7 +29,7 @@ describe('the history of an agent in a session', () => {
     expect(await loadHistory(store.db, { ...agent, name: 'other' })).toEqual([]);
   });
 
-  it('never starts with tool results, also when it is longer than what is loaded (AG-8)', async () => {
+  it('never starts with tool results, even when only its latest turns are loaded (AG-8)', async () => {
     const store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
     onTestFinished(() => store.close());
     const agent = { tenant: TENANT, session_id: 'session-1', name: 'writer' };

@@ -57,7 +57,10 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
   const ONE = { tenant: TENANT, runId: 'run-000000', instance: AGENT.instance };
   const first: InactivePage = { tenants: [], after: undefined, limit: 256 };
 
-  /** All queries of a worker's rounds, for all tenants and for some, and that of a round of the supervisor. */
+  /**
+   * The queries of a worker's rounds, for all tenants and for some tenants, and the presence query of the supervisor's
+   * sweep.
+   */
   const looks: Record<string, () => Promise<unknown>> = {
     'presence of one': () => livingAgents(store.db, [ONE]),
   };
@@ -98,7 +101,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
     }
   });
 
-  it('cost the same per round with thousands of agents as with few (RT-2, SB-8, BD-3)', async () => {
+  it('are queried about as fast among thousands of agents as among few (RT-2, SB-8, BD-3)', async () => {
     const few = await timesOf(looks);
     const more = runIds(FEW + MANY).slice(FEW);
     await insertAll(store, [
@@ -117,13 +120,16 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
   });
 });
 
-/** Statistics that autovacuum updates within a minute of so many inserts. */
+/** Updates the table statistics, as autovacuum does within a minute after this many inserts. */
 async function analyze(store: WorkerStore): Promise<void> {
   if (store.dialect !== 'postgres') return;
   await store.transaction((trx) => sql`analyze agents`.execute(trx));
 }
 
-/** The shortest duration of each query, in milliseconds: other work on the machine only adds to it. */
+/**
+ * Returns the shortest duration of each query, in milliseconds, because other load on the machine can only make a query
+ * slower.
+ */
 async function timesOf(looks: Record<string, () => Promise<unknown>>) {
   const times: Record<string, number> = {};
   for (const [name, look] of Object.entries(looks)) {
@@ -138,7 +144,7 @@ async function timesOf(looks: Record<string, () => Promise<unknown>>) {
   return times;
 }
 
-/** A lead that asks a human through `helper`, which is suspended meanwhile. */
+/** Model of a lead that asks a human through `helper`, which is suspended until the human answers. */
 const ASKS: FakeModel = (_, { messages }) => {
   const last = messages.at(-1)?.parts[0]?.kind;
   if (last?.case === 'toolResult') return `Result: ${last.value.content}`;
@@ -147,7 +153,7 @@ const ASKS: FakeModel = (_, { messages }) => {
 
 const HELPER = `${RUN}/helper-1`;
 
-/** A world with rare rounds, so that no round causes the observed changes. */
+/** Starts a world with a long interval between rounds, so that no round causes the observed changes. */
 async function ready(): Promise<World> {
   const world = await World.start({ model: ASKS });
   await world.startWorker({ slotRenewMs: 3_600_000 });
@@ -200,7 +206,7 @@ describe('preempted agents', () => {
 
   it('are made runnable a few at a time when their tokens have expired (SB-8)', async () => {
     const world = await World.start({ inFile: true });
-    // Inserted before a worker looks: its first round is its only one.
+    // The rows are inserted before the worker starts, because it has only one round in this test.
     const before = await openWorkerStore(world.config().store);
     await insertAll(
       before,
@@ -217,11 +223,11 @@ describe('preempted agents', () => {
 });
 
 describe('an agent that loses its slot while it is suspended', () => {
-  it('keeps its asker waiting, and replies when it has a slot again (SB-4, AG-4)', async () => {
+  it('pauses the timeout of its parent, and replies when it has a slot again (SB-4, AG-4)', async () => {
     const { world, question } = await startAsking();
     const { store } = world.lastWorker;
     const timer = () => store.db.selectFrom('timers').selectAll().executeTakeFirst();
-    // The parent is suspended in a commit of its own, after the question of its child.
+    // The parent is suspended in a separate commit, after its child has asked the question.
     await vi.waitFor(async () => {
       expect(await timer()).toMatchObject({ remaining_ms: null, waits_with: 'helper-1' });
     });
@@ -239,7 +245,7 @@ describe('an agent that loses its slot while it is suspended', () => {
     expect(await timer()).toBeUndefined();
   });
 
-  it('stays suspended when its slot returns before the answer, and its timer resumes (SB-4)', async () => {
+  it('is suspended again when it regains its slot, and the timer of its parent resumes (SB-4)', async () => {
     const { world, question } = await startAsking();
     const { store } = world.lastWorker;
     const timer = () => store.db.selectFrom('timers').selectAll().executeTakeFirst();

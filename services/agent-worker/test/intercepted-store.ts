@@ -3,7 +3,7 @@ import type { Transaction } from 'kysely';
 import type { WorkerDatabase } from '../src/store/schema.ts';
 import type { WorkerStore } from '../src/store/worker-store.ts';
 
-/** Hooks around the transactions of requests; `n` numbers them from 1. */
+/** Hooks around every transaction that is not marked as background; `n` is its number, from 1. */
 export interface Interception {
   readonly before?: (n: number) => Promise<void>;
   /** Called after the commit. */

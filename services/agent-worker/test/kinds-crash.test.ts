@@ -14,7 +14,7 @@ import { World } from './world.ts';
  * duplicated.
  */
 
-/** An abandoned worker claims nothing more, and keeps its leases for longer than a test runs. */
+/** Settings of a worker that a test abandons: it runs at most three agents, and its leases outlast the test. */
 const FROZEN = { maxConcurrentAgents: 3, leaseTtlMs: 3_600_000 } as const;
 
 /** A run of one kind of agent, with its sub-agents. */
@@ -25,11 +25,15 @@ interface Scenario {
   readonly executed: number;
   readonly children: readonly string[];
   /**
-   * Commits to die at. Their number depends on timing: agents share some, and a parent that was
-   * suspended again before the next reply of a child needs a claim and a suspension more.
+   * Number of commits at which the worker crashes. The actual number of commits depends on timing: agents may share a
+   * commit, and a parent that is suspended again before the next reply of a child causes one more claim and one more
+   * suspension.
    */
   readonly commits: number;
-  /** After one commit is usually before the next one, so that a sample is enough. */
+  /**
+   * Sampling interval of the crashes after a commit. A crash after one commit is usually equivalent to a crash before
+   * the next commit.
+   */
   readonly afterEach: number;
 }
 
@@ -100,7 +104,7 @@ async function survive(world: World, scenario: Scenario, died: Promise<unknown>)
   await driveToEnd(world, scenario);
 }
 
-/** Observed effects, in an order that is independent of timing. */
+/** Returns the observed effects, sorted so that their order does not depend on timing. */
 function seen(world: World) {
   return {
     answer: world.supervisor.endings.get(RUN)?.answer,
@@ -113,7 +117,7 @@ function seen(world: World) {
 
 const undisturbed = new Map<Scenario, ReturnType<typeof seen> & { readonly commits: number }>();
 
-/** The effects without a crash. */
+/** Returns the effects and the number of commits of a run without a crash. */
 async function calm(scenario: Scenario) {
   const known = undisturbed.get(scenario);
   if (known !== undefined) return known;
@@ -129,69 +133,64 @@ async function expectUndisturbed(world: World, scenario: Scenario): Promise<void
   expect(await calm(scenario)).toMatchObject(seen(world));
 }
 
-describe.each(Object.entries(SCENARIOS))(
-  'the worker of an agent of the kind %s that dies',
-  (_, scenario) => {
-    it('ends after one answer, with each child asked and ended once (AG-1, AG-3, RT-1)', async () => {
-      const { answer, executed, ended, commits } = await calm(scenario);
-      expect(answer).toBe(scenario.answer);
-      expect(executed).toHaveLength(scenario.executed);
-      expect(ended).toEqual(scenario.children);
-      expect(commits).toBeLessThan(scenario.commits * 2);
-      expect(commits).toBeGreaterThan(scenario.commits / 2);
-    });
+describe.each(Object.entries(SCENARIOS))('a worker that crashes with a %s agent', (_, scenario) => {
+  it('asks and ends each child once and completes when it does not crash (AG-1, AG-3, RT-1)', async () => {
+    const { answer, executed, ended, commits } = await calm(scenario);
+    expect(answer).toBe(scenario.answer);
+    expect(executed).toHaveLength(scenario.executed);
+    expect(ended).toEqual(scenario.children);
+    expect(commits).toBeLessThan(scenario.commits * 2);
+    expect(commits).toBeGreaterThan(scenario.commits / 2);
+  });
 
-    for (const [moment, each] of [
-      ['before', 1],
-      ['after', scenario.afterEach],
-    ] as const) {
-      for (let commit = each; commit <= scenario.commits; commit += each) {
-        it(`right ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
-          const world = await startWorld(scenario);
-          const { promise: died, resolve } = Promise.withResolvers<void>();
-          const die = async (n: number) => {
-            if (n < commit) return;
-            resolve();
-            await world.faults.untilReleased();
-            throw new Error('The worker is dead.');
-          };
-          const death =
-            moment === 'before'
-              ? { before: die }
-              : { before: (n: number) => die(n - 1), after: die };
-          await world.startWorker(FROZEN, {
-            openStore: async (location) =>
-              new InterceptedStore(await openWorkerStore(location), death),
-          });
-          // The last commits may be missing when agents shared some.
-          void world.until('COMPLETED').then(
-            () => resolve(),
-            () => undefined,
-          );
-          await survive(world, scenario, died);
-          await expectUndisturbed(world, scenario);
+  for (const [moment, each] of [
+    ['before', 1],
+    ['after', scenario.afterEach],
+  ] as const) {
+    for (let commit = each; commit <= scenario.commits; commit += each) {
+      it(`immediately ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
+        const world = await startWorld(scenario);
+        const { promise: died, resolve } = Promise.withResolvers<void>();
+        const die = async (n: number) => {
+          if (n < commit) return;
+          resolve();
+          await world.faults.untilReleased();
+          throw new Error('The worker is dead.');
+        };
+        const death =
+          moment === 'before' ? { before: die } : { before: (n: number) => die(n - 1), after: die };
+        await world.startWorker(FROZEN, {
+          openStore: async (location) =>
+            new InterceptedStore(await openWorkerStore(location), death),
         });
-      }
+        // The run may end before this commit when agents share commits.
+        void world.until('COMPLETED').then(
+          () => resolve(),
+          () => undefined,
+        );
+        await survive(world, scenario, died);
+        await expectUndisturbed(world, scenario);
+      });
     }
+  }
 
-    it('by SIGKILL resumes each of its agents (RT-1, RT-2)', async () => {
-      const world = await startWorld(scenario);
-      const { promise: reached, resolve } = Promise.withResolvers<void>();
-      world.supervisor.rule = (raw) => {
-        resolve();
-        return approveAll(raw);
-      };
-      const child = await WorkerProcess.start(world);
-      world.callWorkerAt(child.address);
-      let isDead = false;
-      const driving = driveToEnd(world, scenario, () => isDead).catch(() => undefined);
-      await reached;
-      isDead = true;
-      await child.kill();
-      await driving;
-      await world.startWorker();
-      await driveToEnd(world, scenario);
-      await expectUndisturbed(world, scenario);
-    });
-  },
-);
+  it('after SIGKILL resumes each of its agents (RT-1, RT-2)', async () => {
+    const world = await startWorld(scenario);
+    const { promise: reached, resolve } = Promise.withResolvers<void>();
+    world.supervisor.rule = (raw) => {
+      resolve();
+      return approveAll(raw);
+    };
+    const child = await WorkerProcess.start(world);
+    world.callWorkerAt(child.address);
+    let isDead = false;
+    const driving = driveToEnd(world, scenario, () => isDead).catch(() => undefined);
+    await reached;
+    isDead = true;
+    await child.kill();
+    await driving;
+    await world.startWorker();
+    await driveToEnd(world, scenario);
+    await expectUndisturbed(world, scenario);
+  });
+});

@@ -18,7 +18,7 @@ import { AT, inactiveAgentRow } from './inactive-agent-row.ts';
 /** Ids of workers, one of which is a prefix of the other. */
 const WORKERS = ['worker-1', 'worker-10'] as const;
 
-/** An operation of the latest process of a worker, or of the previous one, which was paused and continues. */
+/** An operation of the latest process of a worker, or of its previous process, which was paused and continues. */
 interface Move {
   readonly worker: (typeof WORKERS)[number];
   readonly isFormer: boolean;
@@ -31,7 +31,7 @@ const move: fc.Arbitrary<Move> = fc.record({
   does: fc.constantFrom('restart', 'claim', 'claim', 'renew', 'release', 'endUnused'),
 });
 
-/** One agent and the processes of two workers, beside what its lease must be. */
+/** One agent, the processes of two workers, and a model of the expected lease. */
 class Fleet {
   readonly #store: WorkerStore;
   readonly #key: AgentKey;
@@ -71,7 +71,7 @@ class Fleet {
     }
   }
 
-  /** Removes the agent from what other fleets find. */
+  /** Deletes the agent, so that other fleets do not find it. */
   async end(): Promise<void> {
     await this.#store.transaction((trx) =>
       trx.deleteFrom('agents').where('run_id', '=', this.#key.runId).execute(),
@@ -151,7 +151,7 @@ describe('a lease', () => {
   });
   afterAll(() => store.close());
 
-  it('belongs to one process, is fenced by a restart of its worker, and names an owner that may still act to the next holder (RT-2)', async () => {
+  it('belongs to one process, is fenced by a restart of its worker, and records whether the previous owner may still act (RT-2)', async () => {
     let fleets = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 30 }), async (moves) => {

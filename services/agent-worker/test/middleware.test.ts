@@ -18,7 +18,7 @@ function use(name: string, options: JsonObject = {}) {
   return [{ name, optionsJson: JSON.stringify(options) }];
 }
 
-/** A model that requests `calls` in turn, in the form of its kind, and then answers. */
+/** Returns a model that requests `calls` one after the other, in the format of the agent kind, and then answers. */
 function callerOf(kind: AgentKind, calls: readonly JsonObject[], answer = 'Done.'): FakeModel {
   let turn = 0;
   return (): FakeAnswer => {

@@ -29,7 +29,7 @@ async function start(model: FakeModel, manifest: Partial<ManifestFields>) {
   return world;
 }
 
-/** One tool call in the form of the kind, then an answer. */
+/** Returns a model that makes one tool call in the format of the agent kind, and then answers. */
 function callOnce(kind: AgentKind): FakeModel {
   let turn = 0;
   return (): FakeAnswer => {
@@ -117,7 +117,7 @@ describe('a pipeline of context strategies', () => {
     const results = shown.filter((line) => line.startsWith('tool:'));
     expect(results.length).toBeGreaterThan(1);
     expect(results.every((line) => line.includes('[cut: '))).toBe(true);
-    // The message is outside of the window, which holds cut results only.
+    // The message is outside the window, which contains only truncated results.
     expect(shown.some((line) => line.startsWith('user: '))).toBe(false);
   });
 
@@ -194,7 +194,7 @@ describe('a history provider of a module', () => {
     });
   }
 
-  it('has its error logged with the tenant when it fails for good (AG-8, SYS-1)', async () => {
+  it('is logged with its error and the tenant when it fails permanently (AG-8, SYS-1)', async () => {
     failing.saves = 100;
     const lines: string[] = [];
     const logStream = { write: (line: string) => void lines.push(line) };
@@ -212,7 +212,7 @@ describe('a history provider of a module', () => {
     expect(logged[0].err.stack).toContain('The provider is down.');
   });
 
-  it('does not keep a run from its end when it fails for good (AG-8)', async () => {
+  it('does not prevent the end of a run when it fails permanently (AG-8)', async () => {
     failing.saves = 100;
     const world = await start(() => 'Done.', manifest);
     await world.until('COMPLETED');
@@ -222,14 +222,14 @@ describe('a history provider of a module', () => {
 });
 
 describe('a worker', () => {
-  it('does not start without a module, and names it (AG-9, SYS-3)', async () => {
+  it('does not start when a module does not exist, and the error names the module (AG-9, SYS-3)', async () => {
     const world = await World.start();
     await expect(world.startWorker({ agentModules: [moduleAt('missing')] })).rejects.toThrow(
       /^the module .*missing\.ts cannot be loaded/s,
     );
   });
 
-  it('does not start with invalid definitions, and names all of them (AG-9, SYS-3)', async () => {
+  it('does not start with invalid definitions, and the error names all of them (AG-9, SYS-3)', async () => {
     const world = await World.start();
     const started = world.startWorker({ agentModules: [moduleAt('takes-built-in-name')] });
     await expect(started).rejects.toThrow('defines the middleware cache, which is built in');

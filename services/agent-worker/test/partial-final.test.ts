@@ -44,7 +44,7 @@ async function preempt(world: World, state: 'PAUSED' | 'WAITING' = 'PAUSED'): Pr
   await reached;
   const before = world.slots.renewals.length;
   world.slots.set(HELPER, state, { hint: true });
-  // Renewals are serialized: the worker processed the first one before it sent the second one.
+  // Renewals are serialized: the worker processed the result of the first renewal before it sent the second.
   const after = () => world.slots.renewals.slice(before).filter((line) => line.includes(HELPER));
   await expect.poll(() => after().length).toBeGreaterThan(1);
   release();
@@ -55,7 +55,7 @@ function answerOf(world: World): string {
 }
 
 describe('an agent that ends with a partial result when it is preempted', () => {
-  it('proposes what it found without a slot grant, and its parent gets it marked as partial (SB-4, AG-3)', async () => {
+  it('proposes its partial answer without a slot grant, and its parent receives the answer marked as partial (SB-4, AG-3)', async () => {
     const world = await startTeam();
     await preempt(world);
     await world.until('PAUSED', RUN, 'helper');
@@ -64,15 +64,15 @@ describe('an agent that ends with a partial result when it is preempted', () => 
     expect(answerOf(world)).toMatch(/^Result: \(partial\) get_refund_context: \{.*Anna/);
     const finals = world.supervisor.requests.filter(({ partial }) => partial);
     expect(finals[0]?.composed).toBe(true);
-    // A call whose answer was lost is repeated under the same id.
+    // A repeated proposal has the call_id of the first one.
     expect(world.supervisor.decided).toContain('helper-1 partial approve final');
     expect(new Set(finals.map(({ callId }) => callId)).size).toBe(1);
-    // Nothing new was started: the second tool call was neither reviewed nor executed.
+    // The second tool call of the helper was neither reviewed nor executed.
     expect(world.gateway.executed).toHaveLength(1);
     expect(world.supervisor.ended).toEqual(['helper-1 replied']);
   });
 
-  it('is parked while it has nothing to reply, and completes when it has a slot again (SB-4)', async () => {
+  it('is parked while it has no partial answer, and completes when it has a slot again (SB-4)', async () => {
     const world = await startTeam();
     world.slots.set(HELPER, 'PAUSED');
     await world.deliver({ manifest: LEAD });

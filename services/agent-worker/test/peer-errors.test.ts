@@ -63,7 +63,7 @@ describe('a worker with failing peers', () => {
     expect(world.supervisor.refreshes).toBe(2);
   });
 
-  it('waits longer for a tool than for other calls: the gateway cancels a tool whose caller leaves (TG-1, TG-6)', async () => {
+  it('uses a longer timeout for tool calls, because the gateway cancels a tool whose caller disconnects (TG-1, TG-6)', async () => {
     const world = await startWorld();
     const { callTimeoutMs } = AGENT_WORKER_DEFAULTS;
     await world.startWorker({ callTimeoutMs });
@@ -98,7 +98,7 @@ describe('a worker with failing peers', () => {
     expect(world.meter.paid).toHaveLength(4);
   });
 
-  it('parks an agent whose tenant has got workers of its own, and retries it later (SYS-6)', async () => {
+  it('parks an agent whose tenant is now served by other workers, and retries it later (SYS-6)', async () => {
     const world = await startWorld();
     const notServed = () =>
       new PermissionDeniedError('TENANT_NOT_SERVED', 'Other workers serve the tenant.');
@@ -146,7 +146,7 @@ describe('a worker with failing peers', () => {
     expect(world.supervisor.reports).toEqual([]);
   });
 
-  it('ends with the stop reason that a peer names for an ended run (AG-7)', async () => {
+  it('ends an agent with the stop reason that a peer returns for an ended run (AG-7)', async () => {
     const world = await startWorld();
     const ended = new PreconditionError('RUN_ENDED', 'The run has ended.', {
       stop_reason: 'max_seconds',
@@ -161,7 +161,7 @@ describe('a worker with failing peers', () => {
     });
   });
 
-  it('ends with it also when the worker shuts down at the same time (AG-7, RT-4)', async () => {
+  it('ends an agent with the stop reason of a peer even during a shutdown (AG-7, RT-4)', async () => {
     const world = await World.start({ inFile: true });
     const ended = new PreconditionError('RUN_ENDED', 'The run has ended.', {
       stop_reason: 'max_seconds',
@@ -174,12 +174,12 @@ describe('a worker with failing peers', () => {
       async run(ctx) {
         await ctx.reply('Done.').finally(async () => {
           resolve();
-          // Until the worker stops.
+          // Waits until the worker aborts the agent during its shutdown.
           await ctx.meta.cancellation?.wait();
         });
       },
     });
-    // Long enough for the agent to stop.
+    // The drain timeout is long enough for the agent to stop.
     const draining = await world.startWorker({ drainMs: 1_000 }, { agents: { custom } });
     await world.deliver({ manifest: { kind: AgentKind.CUSTOM } });
     await thrown;
@@ -219,7 +219,7 @@ describe('a worker with failing peers', () => {
     },
   );
 
-  it('reads the stop reason from the supervisor when a peer does not name it (AG-7, RT-4)', async () => {
+  it('gets the stop reason from the supervisor when a peer does not return it (AG-7, RT-4)', async () => {
     const world = await startWorld();
     world.supervisor.endings.set(RUN, { stopReason: 'halted', answer: '' });
     world.faults.failAt('before review op-2', new PreconditionError('RUN_ENDED', 'Over.'));
@@ -229,7 +229,7 @@ describe('a worker with failing peers', () => {
     expect(stopReason).toBe('halted');
   });
 
-  it('keeps an agent whose report the supervisor refuses, and reports it until it is recorded (BD-3)', async () => {
+  it('retries the outcome report of an agent until the supervisor records it (BD-3)', async () => {
     const world = await startWorld();
     const tooEarly = new UnauthenticatedError('TOKEN_INVALID', 'It was issued in the future.', {
       token: 'agent',
@@ -269,9 +269,9 @@ describe('a worker with failing peers', () => {
   });
 
   it.each([
-    ['that a wrong clock dated', 'iat'],
+    ['with a timestamp of a wrong clock', 'iat'],
     ['whose key the service does not know yet', 'kid'],
-  ])('renews tokens and writs %s, as often as it takes (BD-3, SV-6)', async (_, check) => {
+  ])('renews tokens and writs %s until the call succeeds (BD-3, SV-6)', async (_, check) => {
     const world = await startWorld();
     const early = { check, token: 'agent' };
     world.faults.failAt(
@@ -296,7 +296,7 @@ describe('a worker with failing peers', () => {
     expect(new Set(writs.map(({ writ }) => writ)).size).toBe(6);
   });
 
-  it('retries an agent that it parked with a wrong clock after the delay, not at the wrong time (BD-3)', async () => {
+  it('retries a parked agent after the configured delay, even if its clock was wrong when it parked the agent (BD-3)', async () => {
     const world = await startWorld();
     const clock = new ManualClock(new Date());
     const { reached, release } = world.faults.holdAt('before review op-2');
@@ -309,7 +309,7 @@ describe('a worker with failing peers', () => {
     const stateOf = () => store.db.selectFrom('agents').select('state').executeTakeFirst();
     await vi.waitFor(async () => expect(await stateOf()).toEqual({ state: 'PARKED' }));
     clock.step(-3_600_000);
-    // Its delay is 10 ms, and the clock has been paused since the start of the test.
+    // The retry delay of a parked agent is 10 ms in this test; the manual clock moves only when the test moves it.
     clock.advance(60_000);
     const { stopReason } = await world.until('COMPLETED');
     expect(stopReason).toBe('success');
@@ -328,7 +328,7 @@ describe('a worker with failing peers', () => {
     expect(world.supervisor.reports).toEqual([]);
   });
 
-  it('stops at a permanent error and names it (SYS-3)', async () => {
+  it('ends the agent with the reason of a permanent error (SYS-3)', async () => {
     const world = await startWorld();
     world.gateway.expired.add('writ-op-2-1');
     for (const renewal of [2, 3, 4, 5]) world.gateway.expired.add(`writ-op-2-${renewal}`);

@@ -4,11 +4,11 @@ import { World } from './world.ts';
 const ESCALATE =
   '{"kind":"tool","name":"issue_refund","args":{"user_id":42,"amount_usd":1200,"reason":"x"}}';
 
-it('a worker with free sessions polls its store neither for a delivery nor after the end of an agent (RT-2)', async () => {
+it('a worker with free sessions does not poll its store on a delivery or at the end of an agent (RT-2)', async () => {
   const world = await World.start();
   const { store } = await world.startWorker({ pollMs: 3_600_000 });
   const selects = vi.spyOn(store.db, 'selectFrom');
-  // Each poll reads the next timer once; agents read none.
+  // Each poll reads the next timer once; running agents do not read timers.
   const polls = () => selects.mock.calls.filter(([table]) => String(table) === 'timers').length;
   world.meter.model = (_, { callId: id }) =>
     JSON.stringify({ kind: 'tool', name: 'no_such_tool', args: { id } });
@@ -16,9 +16,9 @@ it('a worker with free sessions polls its store neither for a delivery nor after
     await world.deliver({ runId });
     await world.until('BLOCKED', runId);
   }
-  // At most the poll of the start.
+  // The worker polls at most once, when it starts.
   expect(polls()).toBeLessThanOrEqual(1);
-  // A suspended agent may be due at once.
+  // The worker polls after a suspension, because the agent may be due at once.
   world.meter.model = () => ESCALATE;
   const before = polls();
   await world.deliver({ runId: 'run-4' });

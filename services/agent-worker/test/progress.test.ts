@@ -21,7 +21,7 @@ function nameOf(activity: AgentActivity): string | undefined {
   return Object.entries(AgentActivity).find(([, value]) => value === activity)?.[0];
 }
 
-/** Live progress that was published for the run. */
+/** Subscribes to the live progress of the run; returns the received messages. */
 function look(world: World) {
   const messages: BusMessage[] = [];
   world.bus.subscribeLive({

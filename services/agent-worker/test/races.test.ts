@@ -64,13 +64,13 @@ const ENDINGS = {
 
 const NO_LEASE = { lease_owner: null, lease_expires_at: null };
 
-/** One agent under these events, and the leases of two workers. */
+/** One agent and the leases of two workers; the test applies the events to them. */
 class Race {
   readonly #store: WorkerStore;
   readonly key: AgentKey;
   readonly #leases = new Map<string, LeasedAgent>();
   #now = Date.parse('2026-01-01T00:00:00Z');
-  /** Stored ends, in order. */
+  /** Stored stop reasons, in order. */
   readonly written: string[] = [];
 
   constructor(store: WorkerStore, runId: string) {
@@ -100,7 +100,7 @@ class Race {
     await this.#store.transaction((trx) => insertAgent(trx, row));
   }
 
-  /** Applies an event; a rejected one changes nothing. */
+  /** Applies an event; a rejected event changes nothing. */
   async make({ by, does }: Move): Promise<void> {
     this.#now += 1_000;
     switch (does) {
@@ -183,7 +183,7 @@ describe('an agent under races', () => {
   });
   afterAll(() => store.close());
 
-  it('ends exactly once, with the first stored end, and has no lease afterwards (AG-7, RT-2, RT-4)', async () => {
+  it('ends exactly once, with the first stored stop reason, and has no lease afterwards (AG-7, RT-2, RT-4)', async () => {
     let races = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 30 }), async (moves) => {

@@ -48,7 +48,7 @@ function withModel(model: string): Partial<ManifestFields> {
 }
 
 describe('a rate limit', () => {
-  it('holds for an agent in all its runs (AG-9)', async () => {
+  it('applies to an agent across all its runs (AG-9)', async () => {
     const { world } = await start();
     await world.deliver({ manifest: limited({}) });
     await world.until('COMPLETED');
@@ -57,7 +57,7 @@ describe('a rate limit', () => {
     expect(world.meter.requests).toHaveLength(1);
   });
 
-  it('of the scope run holds for each run separately (AG-9)', async () => {
+  it('of the scope run applies to each run separately (AG-9)', async () => {
     const { world } = await start();
     for (const runId of [RUN, 'run-2']) {
       await world.deliver({ runId, manifest: limited({ scope: 'run' }) });
@@ -65,7 +65,7 @@ describe('a rate limit', () => {
     }
   });
 
-  it('of the scope run is deleted at the end of the run, others are kept (AG-9, SUP-4)', async () => {
+  it('of the scope run is deleted at the end of the run, other limits are kept (AG-9, SUP-4)', async () => {
     const { world, worker } = await start();
     const { chatMiddleware } = limited({ scope: 'run' });
     const both = [...chatMiddleware, ...limited({ scope: 'tenant' }).chatMiddleware];
@@ -121,7 +121,7 @@ describe('a rate limit', () => {
     expect(world.meter.requests).toHaveLength(40);
   });
 
-  it('limits tool calls separately, and suspends the agent until its turn (AG-9)', async () => {
+  it('limits tool calls separately, and suspends the agent until its permit is valid (AG-9)', async () => {
     const args = { user_id: 42 };
     const { world, worker } = await start((_, { messages }) =>
       messages.length < 8 ? { toolUses: [{ tool: 'get_refund_context', args }] } : 'Done.',
@@ -144,7 +144,7 @@ describe('a rate limit', () => {
     expect(world.gateway.executed).toHaveLength(3);
   });
 
-  it('never has more turns in a period, even when they are taken concurrently (AG-9)', async () => {
+  it('grants at most `calls` permits per period, even to concurrent callers (AG-9)', async () => {
     const store = await openWorkerStore(testStore({ dialect: 'sqlite', file: ':memory:' }));
     onTestFinished(() => store.close());
     const limit = { tenant: TENANT, runId: '', name: 'x', calls: 3, perMs: 1_000 };

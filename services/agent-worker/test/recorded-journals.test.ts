@@ -20,7 +20,10 @@ const isRecording = process.env.WRIT_RECORD_JOURNALS === 'true';
 const KINDS =
   'all ask emit end flow follow llm log now random recall review signal sleep spawn tool tools trip';
 
-/** Where a recorded agent is resumed: at its beginning, its end, and between; also after its checkpoint. */
+/**
+ * Returns the points from which a recorded agent is resumed: its beginning, its end, and points in between, with and
+ * without its checkpoint.
+ */
 function pointsOf({ entries, checkpoint }: RecordedAgent): ResumePoint[] {
   const from = (first: number, fromCheckpoint: boolean): ResumePoint[] => {
     const { length } = entries;
@@ -89,7 +92,7 @@ function replayAll(): void {
   });
 
   it.each([...recordings])(
-    'does the same further steps on this one, wherever it is resumed: %s (RT-1, BD-6)',
+    'produces the recorded entries on this build, from every resume point: %s (RT-1, BD-6)',
     async (name, agents) => {
       vi.spyOn(Math, 'random').mockReturnValue(0.25);
       for (const recorded of agents) {
@@ -102,7 +105,7 @@ function replayAll(): void {
             ...what,
             entries: recorded.entries.map(lineOf).toSorted(),
           });
-          // Another agent ended these, so that their recordings end before they do.
+          // Another agent ended these agents, so their recordings stop before the agents return.
           const isCut = stopReason === 'paused' || stopReason === 'cancelled';
           const outcomes = isCut ? ['drained', 'suspended'] : [stopReason];
           expect(outcomes, JSON.stringify(what)).toContain(replayed.outcome);
@@ -113,4 +116,4 @@ function replayAll(): void {
 }
 
 if (isRecording) describe('the recorder', recordAll);
-else describe('a run that an earlier build began', replayAll);
+else describe('a run that an earlier build started', replayAll);

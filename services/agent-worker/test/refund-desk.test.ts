@@ -73,7 +73,7 @@ describe('a refund desk', () => {
     expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
   });
 
-  it('confirms its tools at most once a second, and reloads them only when the registry has changed (TG-2, BD-3)', async () => {
+  it('checks its tool list at most once a second, and reloads it only when the registry has changed (TG-2, BD-3)', async () => {
     const clock = new ManualClock(new Date());
     const world = await World.start({ model: scripts.model('early-final'), clock });
     await world.startWorker();
@@ -142,7 +142,8 @@ describe('a refund desk', () => {
       await world.until('COMPLETED');
       return worker.store.commits;
     };
-    // Besides one per step: the delivery, the first effect and the end. A step boundary that waits too long has its own commit.
+    // Besides one commit per step: the delivery, the first effect and the end. A step that starts long before the next
+    // required commit causes one more commit.
     expect(await commitsOf(6)).toBeLessThanOrEqual(4 + 6);
   });
 });

@@ -7,7 +7,7 @@ export type RefundAction =
   | { readonly kind: 'tool'; readonly name: string; readonly args: JsonObject }
   | { readonly kind: 'final'; readonly answer: string };
 
-/** The result of the refund desk's rules to an action. */
+/** The result of the refund desk's rules for an action. */
 export interface Ruling {
   readonly verdict: 'approve' | 'block' | 'escalate' | 'invalid';
   readonly reason: string;

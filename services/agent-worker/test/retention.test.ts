@@ -7,11 +7,13 @@ import { approveAll, LEAD } from './team.ts';
 import { World } from './world.ts';
 
 const TABLES = ['journal', 'signals', 'inbox'] as const;
-/** Large enough for payloads; both persons answer the same, so that their journals share one. */
+/**
+ * Long enough to be stored as a payload. Both persons give the same answer, so that their journals share the payload.
+ */
 const LONG = 'x'.repeat(4_096);
 const ANSWER = `Person-content ${LONG}`;
 
-/** The lead asks two persons a question of their own, and then answers. */
+/** The lead asks each of two persons a question, and then answers. */
 const model: FakeModel = (_, { messages }) => {
   if (messages.some(({ role }) => role === 3)) return 'Both answered.';
   const ask = (to: string) => ({ tool: `handoff_${to}`, args: { task: `Are you ${to}? ${LONG}` } });
@@ -74,7 +76,7 @@ it('deletes the content of children with retention RUN at the end of a run that 
   expect(await logEntries(world)).toEqual(['counter-1', 'reader-1']);
   const before = await payloads(world);
 
-  // The end of one child keeps its content until the end of the run.
+  // The content of a child is kept after its end, until the end of the run.
   const order = { tenant: TENANT, runId: RUN, stopReason: 'success' };
   await world.worker.cancel({ ...order, requestId: 'end-reader', agentInstance: 'reader-1' });
   expect(await instancesOf(world)).toEqual({ journal: all, signals: all, inbox: all });
@@ -84,7 +86,7 @@ it('deletes the content of children with retention RUN at the end of a run that 
   const left = [AGENT.instance, 'counter-1'].toSorted();
   expect(await instancesOf(world)).toEqual({ journal: left, signals: left, inbox: left });
   expect(await logEntries(world)).toEqual(['counter-1']);
-  // The lead keeps what the child replied, and the other child the payload that both had.
+  // The lead keeps the reply signal of the child, and the other child keeps the payload that both shared.
   const { db } = world.lastWorker.store;
   const replies = await db
     .selectFrom('signals')

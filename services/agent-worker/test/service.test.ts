@@ -52,7 +52,7 @@ describe('Deliver', () => {
     });
   });
 
-  it('leaves the agents of tenants that the worker does not serve to another worker (SYS-6)', async () => {
+  it('rejects an agent of a tenant that the worker does not serve (SYS-6)', async () => {
     const world = await World.start();
     await world.startWorker({ tenants: ['globex'] });
     await expect(world.deliver()).rejects.toMatchObject({
@@ -210,14 +210,14 @@ describe('a worker', () => {
     const first = await world.startWorker({
       workerId: 'worker-a',
       leaseTtlMs: 60_000,
-      // It does not claim the agent again either.
+      // With one session, the worker cannot claim the agent again.
       maxConcurrentAgents: 1,
     });
     await world.deliver();
     await frozen.reached;
-    // The delayed commit of the step, which extends the lease; none follows before the answer.
+    // Waits for the delayed commit of the step, which extends the lease; the next commit follows the answer.
     await vi.waitFor(() => expect(world.steps()).toEqual(['STEP_START 1']));
-    // A paused process renews nothing.
+    // A paused process does not renew its lease.
     clock.advance(60_001);
     const asked = world.faults.silenceAt('before generate op-1');
     const second = await world.startWorker({ workerId: 'worker-b', leaseTtlMs: 3_600_000 });
@@ -228,8 +228,8 @@ describe('a worker', () => {
     ];
     const before = await written();
     frozen.release();
-    // The first worker continues: with its last grant, its proposal is reviewed and its suspension
-    // is its first write; or its grant has expired and is not renewed.
+    // The first worker continues. If its last grant is still valid, its proposal is reviewed and its first write is the
+    // suspension; otherwise the renewal of its grant is refused.
     await vi.waitFor(() =>
       expect([...world.supervisor.epochs, ...world.slots.staleEpochs]).toContain(1n),
     );
@@ -251,7 +251,7 @@ describe('a worker', () => {
     expect(world.supervisor.workers).toEqual(['worker-c']);
   });
 
-  it('runs at most the configured number of agents, then the next one (RT-2)', async () => {
+  it('runs at most the configured number of agents, and the next agent when a session is free (RT-2)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     const first = world.faults.holdAt('before generate op-1');
     await world.startWorker({ maxConcurrentAgents: 1, pollMs: 3_600_000 });

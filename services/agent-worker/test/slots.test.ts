@@ -5,7 +5,7 @@ import { AGENT, RUN } from './delivery.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { World, type WorldOptions } from './world.ts';
 
-/** Rare rounds, so that no round causes the observed changes. */
+/** A long interval between rounds, so that no round causes the observed changes. */
 const NO_ROUNDS = { slotRenewMs: 3_600_000 } as const;
 const PAID = ['op-1', 'op-3', 'op-5', 'op-7'];
 
@@ -82,7 +82,7 @@ describe('the slots of a worker’s agents', () => {
     expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
   });
 
-  it('are reported as suspended until acknowledged, even after a restart (SB-8)', async () => {
+  it('are reported as suspended until spawn-budget acknowledges the report, even after a restart (SB-8)', async () => {
     const world = await startWorld({ inFile: true }, 'escalate-1200');
     const worker = await world.startWorker(NO_ROUNDS);
     const { reached, release } = world.faults.holdAt('before review op-4');
@@ -101,7 +101,7 @@ describe('the slots of a worker’s agents', () => {
     expect(world.slots.renewals.filter((line) => line.includes('SUSPEND'))).toHaveLength(1);
   });
 
-  it('are reported as suspended by another worker when theirs died before it could, with the signals (EM-1, RT-2)', async () => {
+  it('are reported as suspended, with the signals, by another worker when their worker stopped before it could report them (EM-1, RT-2)', async () => {
     const world = await startWorld({ inFile: true }, 'escalate-1200');
     await world.startWorker({ workerId: 'worker-b', waitReportMs: 20 });
     const dying = await world.startWorker({ workerId: 'worker-a' });
@@ -185,7 +185,7 @@ describe('the slot grant of a delivery', () => {
     await world.until('COMPLETED');
   });
 
-  it('permits nothing more once a pause is reported (SB-4)', async () => {
+  it('permits no further call once a pause is reported (SB-4)', async () => {
     const world = await startWorld();
     const { reached, release } = world.faults.holdAt('before generate op-1');
     await world.startWorker(NO_ROUNDS);
@@ -199,7 +199,7 @@ describe('the slot grant of a delivery', () => {
     expect(world.supervisor.decided).toEqual([]);
   });
 
-  it('is not used when it is of another agent, malformed or about to expire (SB-4)', async () => {
+  it('is not used when it is for another agent, malformed or about to expire (SB-4)', async () => {
     const clock = new ManualClock(new Date());
     const world = await startWorld({ clock });
     await world.startWorker(NO_ROUNDS);
@@ -264,7 +264,7 @@ describe('an agent that loses its slot', () => {
     expectNothingTwice(world);
   });
 
-  it('parks at once when a peer reports it and the slot is lost (SB-4)', async () => {
+  it('parks at once when a peer reports the pause and the slot is lost (SB-4)', async () => {
     const world = await startWorld();
     const { reached, release } = world.faults.holdAt('before review op-2');
     await world.startWorker(NO_ROUNDS);

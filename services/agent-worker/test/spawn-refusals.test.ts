@@ -41,16 +41,16 @@ describe('a delegation', () => {
   it('returns an error result when its child cannot be created (AG-3)', async () => {
     world.faults.failAt(
       `before ${SPAWN}`,
-      new PreconditionError('SPAWN_FAILED', 'No tab was had.'),
+      new PreconditionError('SPAWN_FAILED', 'No tab was created.'),
     );
     await world.deliver({ manifest: ONE });
     await world.until('COMPLETED');
-    expect(world.supervisor.endings.get(RUN)?.answer).toContain('No tab was had.');
+    expect(world.supervisor.endings.get(RUN)?.answer).toContain('No tab was created.');
     expect(world.supervisor.ended).toEqual([]);
   });
 
-  it('whose child cannot be created leaves the results of calls to the next review, also after a replay (SV-7, RT-1)', async () => {
-    const failed = new PreconditionError('SPAWN_FAILED', 'No tab was had.');
+  it('keeps the results of earlier calls for the next review when its child cannot be created, even after a replay (SV-7, RT-1)', async () => {
+    const failed = new PreconditionError('SPAWN_FAILED', 'No tab was created.');
     world.faults.failAt('before spawn op-1', failed);
     await world.deliver({ manifest: { kind: AgentKind.CUSTOM } });
     await world.until('SUSPENDED');
@@ -62,7 +62,7 @@ describe('a delegation', () => {
     expect(world.supervisor.receipts).toHaveLength(1);
   });
 
-  it('of a paused agent parks it, and is executed once when its slot returns (SB-4, AG-3)', async () => {
+  it('parks an agent that was paused, and is executed once when the agent has a slot again (SB-4, AG-3)', async () => {
     const { reached, release } = world.faults.holdAt(`before ${SPAWN}`);
     await world.deliver({ manifest: ONE });
     await reached;

@@ -5,7 +5,9 @@ import type { AgentWorker } from '../src/index.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { World } from './world.ts';
 
-/** A frozen worker claims nothing more, and renews no lease while the test runs. */
+/**
+ * Settings of a worker that a test freezes: it runs one agent at a time, and does not renew its lease during the test.
+ */
 const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
 
 let scripts: ScriptedModel;
@@ -16,19 +18,19 @@ beforeAll(async () => {
 
 afterAll(() => scripts[Symbol.asyncDispose]());
 
-/** The epochs that each service has recorded of workers that took over the agent. */
+/** Returns the epochs of takeovers that each service has recorded. */
 function admitted({ supervisor, meter, gateway }: World) {
   return [supervisor.admitted, meter.admitted, gateway.admitted];
 }
 
-/** Starts a worker that stops in the model call of its first step, and has nothing more to commit. */
+/** Starts a worker that hangs in the model call of its first step, after its pending changes are committed. */
 async function startFrozen(world: World): Promise<AgentWorker> {
   const frozen = await world.startWorker(FROZEN);
   const asked = world.faults.silenceAt('after generate op-1');
   await world.deliver();
   await asked;
-  // The delayed commit of the step renews the lease, also one that was set to expire; without the lease it would end the
-  // session, after which this worker could claim the agent again.
+  // Waits for the delayed commit of the step. A later commit would renew a lease that the test has set to expired;
+  // after a takeover it would end the session, and this worker could claim the agent again.
   await vi.waitFor(async () => {
     const row = await frozen.store.db.selectFrom('agents').selectAll().executeTakeFirst();
     expect(row?.step_started).toBe(1);
@@ -37,7 +39,7 @@ async function startFrozen(world: World): Promise<AgentWorker> {
 }
 
 describe('a worker that takes over an agent', () => {
-  it('shows its epoch to supervisor, meter and gateway before it acts (RT-2)', async () => {
+  it('sends its epoch to supervisor, meter and gateway before it acts (RT-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
     const frozen = await startFrozen(world);
     expect(admitted(world)).toEqual([[], [], []]);
@@ -49,22 +51,22 @@ describe('a worker that takes over an agent', () => {
     expect(admitted(world)).toEqual([[2n], [2n], [2n]]);
   });
 
-  it('shows its epoch likewise when it is a new process of the same worker (RT-2)', async () => {
+  it('also sends its epoch when it is a new process of the same worker (RT-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
     await startFrozen(world);
     const acted = world.faults.silenceAt('before generate op-1');
     await world.startWorker(FROZEN);
     await acted;
-    // The reclaim and the claim.
+    // The reclaim and the claim have each incremented the epoch.
     expect(admitted(world)).toEqual([[3n], [3n], [3n]]);
   });
 
-  it('leaves it to the next worker to show an epoch when it stops before it has (RT-2)', async () => {
+  it('leaves the takeover to the next worker when it stops before all services have its epoch (RT-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
     await startFrozen(world);
     const unavailable = new UnavailableError('UNAVAILABLE', 'The gateway is down.');
     world.gateway.refuseAdmission = unavailable;
-    // Long enough for its agent to stop: one that does not is left to the expiry of its lease.
+    // The drain timeout is long enough for the agent to stop; otherwise its lease would have to expire.
     const drained = { ...FROZEN, workerId: 'worker-1', drainMs: 5_000 };
     const draining = await world.startWorker(drained);
     await vi.waitFor(() => expect(world.meter.admitted).toEqual([3n]));
@@ -76,7 +78,7 @@ describe('a worker that takes over an agent', () => {
     expect(admitted(world)).toEqual([[3n, 4n], [3n, 4n], [4n]]);
   });
 
-  it('ends the agent with the reason of a service that refuses it permanently (RT-2, SYS-3)', async () => {
+  it('ends the agent with the reason of a service that permanently refuses its epoch (RT-2, SYS-3)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
     await startFrozen(world);
     const refused = new PermissionDeniedError('CALLER_NOT_ALLOWED', 'Worker 2 is not allowed.');
@@ -92,7 +94,7 @@ describe('a worker that takes over an agent', () => {
     ]);
   });
 
-  it('makes no further call when the previous worker had released the lease (RT-2)', async () => {
+  it('sends no epoch when the previous worker has released the lease (RT-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200') });
     await world.startWorker();
     await world.deliver();

@@ -4,9 +4,9 @@ import { ScriptedModel } from './scripted-model.ts';
 import { World } from './world.ts';
 
 const RUNS = ['run-1', 'run-2', 'run-3', 'run-4', 'run-5', 'run-6'];
-/** No lease is renewed while the test runs: a renewal concerns all agents of a worker. */
+/** Longer than the test, so that no lease is renewed, because a renewal updates all agents of a worker. */
 const LEASE_TTL_MS = 3_600_000;
-/** A transaction stays open for as long as a run takes on a busy machine. */
+/** One transaction stays open during a whole run, which can be slow on a busy machine. */
 const limits = { statementTimeoutMs: 100_000 };
 
 async function startScripts(): Promise<ScriptedModel> {
@@ -39,7 +39,7 @@ describe.runIf(isPostgresAvailable())('workers on one PostgreSQL schema', () => 
     await held;
   });
 
-  it('execute each call of their runs once, suspended and resumed by either (SYS-5, RT-2, TG-1)', async () => {
+  it('execute each call of their runs once, even if one worker suspends a run and another resumes it (SYS-5, RT-2, TG-1)', async () => {
     const scripts = await startScripts();
     const world = await World.start({ model: scripts.model('escalate-1200') });
     const store = await postgresLocation();
@@ -63,7 +63,7 @@ describe.runIf(isPostgresAvailable())('workers on one PostgreSQL schema', () => 
     for (const runId of RUNS) {
       expect(world.supervisor.endings.get(runId)?.answer).toMatch(/^800 USD/);
     }
-    // Two calls of three ask again; each is executed once for each run.
+    // Each call is executed exactly once for each run.
     const executed = Map.groupBy(world.gateway.executed, (call) => call);
     for (const [call, times] of executed) expect([call, times.length]).toEqual([call, RUNS.length]);
     expect(executed.size).toBeGreaterThan(1);

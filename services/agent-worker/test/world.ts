@@ -54,7 +54,7 @@ const LOG_LEVEL = process.env.WRIT_TEST_LOG === undefined ? 'silent' : 'info';
 export interface WorldOptions {
   readonly model?: FakeModel;
   readonly clock?: Clock;
-  /** Store the worker's state in a file, so that it survives restarts. */
+  /** Whether the worker's state is stored in a file, so that it survives restarts. */
   readonly inFile?: boolean;
 }
 
@@ -114,7 +114,7 @@ export class World {
     return addressOf(...this.#peers);
   }
 
-  /** Starts a worker on the world's store; a previously abandoned one stays as it is. */
+  /** Starts a worker on the world's store; does not stop a worker that was started earlier. */
   async startWorker(
     changes: Partial<AgentWorkerConfig> = {},
     parts: Partial<AgentWorkerParts> = {},
@@ -157,7 +157,7 @@ export class World {
     };
   }
 
-  /** Address of the worker that the world calls. */
+  /** Sets the address of the worker that the world calls. */
   callWorkerAt(address: string): void {
     this.#client = this.#peer('supervisor').client(AgentWorkerService, {
       audience: 'agent-worker',
@@ -165,7 +165,7 @@ export class World {
     });
   }
 
-  /** Client of the worker, as the supervisor. */
+  /** Client with which the supervisor calls the worker. */
   get worker(): RpcClient<typeof AgentWorkerService> {
     if (this.#client === undefined) throw new Error('No worker was started.');
     return this.#client;
@@ -246,8 +246,7 @@ export class World {
   }
 
   /**
-   * Resolves when an agent waits for other code: to its wait, and to the sentence that names the
-   * difference in the trace.
+   * Waits until an agent waits for matching code; returns its wait signal and the error message in its trace.
    */
   async untilCodeWait(runId = RUN): Promise<{ wait: string; detail: string }> {
     const { waitingFor } = await this.until('PARKED', runId);
@@ -269,8 +268,8 @@ export class World {
   }
 
   /**
-   * The worker's events so far, as `STEP_START 1` and `STEP_END 1 approve`. Each is contained once: an abandoned worker and
-   * its successor may both publish the events of their common store (HK-1).
+   * Returns the published step events, such as `STEP_START 1` and `STEP_END 1 approve`, without duplicates: an
+   * abandoned worker and its successor may both publish the events of their common store (HK-1).
    */
   steps(): string[] {
     const unique = new Map(this.events.map((event) => [event.eventId, event]));

@@ -20,7 +20,7 @@ export interface ExecutionMeterConfig extends CatalogSource {
   readonly dataDir: string;
   /** Rotation interval of the signing key; undefined = no rotation. */
   readonly keyRotationMs?: number | undefined;
-  /** Tolerated difference to the clocks of other services. */
+  /** Tolerated clock skew between this service and other services. */
   readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
   /** Name of this process among the replicas of the service. */

@@ -48,20 +48,20 @@ type EventFields = Partial<
 /** Scope of a meter event. */
 export interface EventScope {
   readonly tab: Pick<StoredTab, 'tenant' | 'runId' | 'sessionId' | 'agentName' | 'instance'>;
-  /** The call, or the request that caused the booking. */
+  /** Id of the call or of the request that caused the booking. */
   readonly callId: string;
   readonly step: number;
   /** Catalog alias; empty for events without a model. */
   readonly model: string;
   /** From 1 for model calls, else 0. */
   readonly attempt: number;
-  /** Ids of earlier events of the agent, which its timeline has before this one; default: none. */
+  /** Ids of events of the agent that precede this event in its timeline; default: none. */
   readonly after?: readonly string[];
   readonly traceparent: string;
 }
 
 /**
- * All hook events of the meter, each emitted once, in the transaction of the change it reports
+ * All hook events of the meter. Each event is emitted once, in the transaction of the change that the event reports
  * (HK-1, HK-2). The methods for model calls return the encoded event, which `finished` also contains.
  */
 export interface MeterEvents {
@@ -162,7 +162,7 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
       });
     },
     async budgetThresholds(tx, scope, { before, levels, entry }) {
-      // A settlement after midnight counts for the day of its reservation.
+      // A settlement after midnight is booked to the day of its reservation.
       const day = entry?.day ?? dayOf(tx.at);
       for (const { level, dimension, percent, limit } of reachedThresholds(
         before,

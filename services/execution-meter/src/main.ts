@@ -1,4 +1,4 @@
-/** The execution meter in a process of its own. */
+/** Runs the execution-meter in its own process. */
 import { runService } from '@writ/service';
 import { readExecutionMeterConfig } from './config.ts';
 import { createExecutionMeter } from './service.ts';

@@ -23,7 +23,10 @@ export type ExecutionMeterService = Awaited<ReturnType<typeof createExecutionMet
 /** Long conversations with images need larger messages than other calls. */
 const MESSAGE_LIMITS = { maxMessageBytes: 16 * 1024 * 1024 };
 
-/** More than the transactions that replicas have open at a time, so that those of two runs rarely wait for each other. */
+/**
+ * Number of slices of each shared level on PostgreSQL: greater than the number of concurrent transactions of all
+ * replicas, so that transactions of two runs rarely wait for each other.
+ */
 const POSTGRES_SLICES = 64;
 
 /**

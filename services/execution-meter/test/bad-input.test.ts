@@ -119,7 +119,7 @@ describe('bad input', () => {
     },
   );
 
-  it('– a provider that returns garbage – ends as PROVIDER_ERROR, and the attempt stays on the tab (EM-8, SYS-3)', async () => {
+  it('– an invalid answer – fails the call with PROVIDER_ERROR and books the attempt (EM-8, SYS-3)', async () => {
     await expect(ask('op-1', 'hello')).rejects.toMatchObject({
       reason: 'PROVIDER_ERROR',
       metadata: { stop_reason: 'provider_error:bad_response' },
@@ -141,7 +141,7 @@ describe('bad input', () => {
     });
   });
 
-  it('– a closed tab – rejects reservations and accepts settlements of earlier ones (EM-3)', async () => {
+  it('– a closed tab – rejects reservations and accepts settlements of earlier reservations (EM-3)', async () => {
     await reserve('op-1', 10n);
     await world.tab.closeTab({ tab, requestId: 'close' });
     await expect(reserve('op-2', 1n)).rejects.toMatchObject({

@@ -113,7 +113,7 @@ describe('a cap', () => {
     });
   });
 
-  it('reports how many output tokens would fit, and shrinks to them on request (EM-3)', async () => {
+  it('reports how many output tokens fit, and on request reduces max_output_tokens to this number (EM-3)', async () => {
     await start({
       scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 5, completion_tokens: 5 } }] },
     });
@@ -129,7 +129,7 @@ describe('a cap', () => {
     expect(shrunk.finished?.fittedMaxOutputTokens).toBe(fits);
   });
 
-  it('on cost is exact to the nano-USD and warns before it is reached (EM-4, EM-5)', async () => {
+  it('on cost counts cached and reasoning tokens exactly, in nano-USD (EM-4, EM-5)', async () => {
     const usage = {
       prompt_tokens: 48,
       completion_tokens: 50,
@@ -187,13 +187,13 @@ it('publishes each threshold of a cap once, with the level that reached it (EM-5
   await consume('c-2', 1n);
   const half = [BudgetLevel.RUN, 'turns', 50];
   await expect.poll(thresholds).toEqual([half]);
-  // Two thresholds at once are the higher one.
+  // A settlement that passes two thresholds publishes only the higher one.
   await consume('c-3', 2n);
   const full = [BudgetLevel.RUN, 'turns', 100];
   await expect.poll(thresholds).toEqual([half, full]);
 });
 
-it('publishes the threshold of a day also when a settlement after midnight reached that of the day before (EM-5, HK-1)', async () => {
+it('publishes the threshold of a day even if a settlement after midnight has just reached the threshold of the previous day (EM-5, HK-1)', async () => {
   const clock = new ManualClock(new Date('2026-03-31T23:59:00Z'));
   await start({ clock, tenants: 'tenants: { "*": { day: { max_turns: 2 } } }' });
   await world.openTab();

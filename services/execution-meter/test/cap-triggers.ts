@@ -1,7 +1,10 @@
 import { sql } from 'kysely';
 import type { MeterStore } from '../src/store/meter-store.ts';
 
-/** Rejects a statement that raises what a level has settled and reserved above its cap, except by debt. */
+/**
+ * Rejects a statement that raises the settled and reserved amounts of a level above its cap, unless the statement also
+ * raises the debt.
+ */
 const POSTGRES_BOOKING = `declare
     level_id text := split_part(new.id, '#', 1);
     cap bigint := coalesce((select cap_tokens from balances where id = level_id),
@@ -18,8 +21,9 @@ const POSTGRES_BOOKING = `declare
   end`;
 
 /**
- * Rejects a commit after which a slice has more than its grant, or all slices together more than the cap of their grants; what
- * other transactions have not committed counts by their grants, none of which they may exceed.
+ * Rejects a commit after which a slice exceeds its grant, or all slices together exceed the cap. A slice counts with
+ * its grant or its committed bookings, whichever is greater, because other transactions can have uncommitted bookings
+ * within their grants.
  */
 const POSTGRES_COMMIT = `declare
     level_id text := split_part(to_jsonb(new) ->> tg_argv[0], '#', 1);
@@ -36,7 +40,9 @@ const POSTGRES_COMMIT = `declare
     return null;
   end`;
 
-/** Makes the database reject what raises a level above its cap, and grants that do not keep it (EM-3). */
+/**
+ * Makes the database reject bookings that raise a level above its cap, and grants that together exceed the cap (EM-3).
+ */
 export async function rejectExceededCaps(store: MeterStore): Promise<void> {
   if (store.dialect === 'sqlite') return await rejectExceededCapsOnSqlite(store);
   const triggers = `
@@ -56,7 +62,7 @@ function quoted(body: string): string {
   return `$body$ ${body} $body$`;
 }
 
-/** SQLite checks statements only. */
+/** On SQLite, the triggers check statements only, because SQLite has no deferred triggers. */
 async function rejectExceededCapsOnSqlite(store: MeterStore): Promise<void> {
   const level = `case instr(new.id, '#') when 0 then new.id else substr(new.id, 1, instr(new.id, '#') - 1) end`;
   const booked = `(select sum(used_tokens + reserved_tokens) from balances
@@ -77,7 +83,10 @@ async function rejectExceededCapsOnSqlite(store: MeterStore): Promise<void> {
   });
 }
 
-/** The levels of a tenant whose grants exceed a cap or do not cover the bookings of their slice. */
+/**
+ * Returns the grants of a tenant that together exceed the cap of their level, or do not cover the bookings of their
+ * slice.
+ */
 export async function invalidGrants(store: MeterStore, tenant: string): Promise<unknown[]> {
   const { rows } = await sql<{ readonly level: string }>`
     select g.level, g.slice, g.tokens, e.terms, b.used_tokens, b.reserved_tokens,

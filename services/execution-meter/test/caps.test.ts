@@ -126,7 +126,7 @@ describe('caps of a run', () => {
 });
 
 describe('caps of a tenant', () => {
-  it('set at run time apply instead of those of the models file, also after a restart (EM-3)', async () => {
+  it('set at run time override the caps of the models file, even after a restart (EM-3)', async () => {
     await start({ file: true, tenants: 'tenants: { "*": { day: { max_turns: 1 } } }' });
     await world.openTab();
     await turn('run-1', 'op-1');
@@ -155,7 +155,7 @@ describe('caps of a tenant', () => {
     await expect(setCap(DAY, 2n, 'first')).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
   });
 
-  it('must name a level that has caps, and no time limit (EM-3)', async () => {
+  it('are rejected for the level AGENT, with a missing or extra id, or with a time limit (EM-3)', async () => {
     await start();
     const request = { requestId: 'r', tenant: TENANT, setBy: 'anna', caps: { maxTurns: 1n } };
     const rejected = (field: string) => ({ reason: 'INVALID_FIELD', metadata: { field } });
@@ -163,12 +163,12 @@ describe('caps of a tenant', () => {
       rejected('level'),
     );
     await expect(world.tab.setCaps({ ...request, level: BudgetLevel.RUN })).rejects.toThrow(
-      'run_id is required for the level RUN, and for no other',
+      'run_id must be set for the level RUN and empty for other levels',
     );
     const { caps: _, ...removal } = { ...request, level: BudgetLevel.RUN, runId: 'run-1' };
     await expect(world.tab.setCaps(removal)).rejects.toThrow('caps is required for the level RUN');
     await expect(world.tab.setCaps({ ...request, level: DAY, sessionId: SESSION })).rejects.toThrow(
-      'session_id is required for the level SESSION, and for no other',
+      'session_id must be set for the level SESSION and empty for other levels',
     );
     const timed = { deadline: { seconds: 5n, nanos: 0 } };
     await expect(world.tab.setCaps({ ...request, level: DAY, caps: timed })).rejects.toMatchObject(
@@ -176,7 +176,7 @@ describe('caps of a tenant', () => {
     );
   });
 
-  it('follow a changed models file without a restart, and ignore an invalid one (EM-3)', async () => {
+  it('follow a changed models file without a restart, and ignore an invalid file (EM-3)', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'writ-caps-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const file = join(folder, 'models.yaml');

@@ -35,7 +35,7 @@ const failuresOf = async () => {
 
 describe('a failing provider', () => {
   it.each([408, 409, 429, 500, 503])(
-    'is retried after HTTP status %i, with each attempt on the tab (EM-8)',
+    'is retried after HTTP status %i, and each attempt is booked (EM-8)',
     async (status) => {
       const error = { status, message: 'no' };
       const { meter } = await start({
@@ -104,7 +104,7 @@ describe('a failing provider', () => {
     await world.simulator.until(({ call, outcome }) => call === 2 && outcome === 'aborted');
   });
 
-  it('is not retried when a cost cap is set meanwhile for a model without a price (EM-4, EM-9)', async () => {
+  it('is not retried when a cost cap is set during the call and its model has no price (EM-4, EM-9)', async () => {
     const answer = async (response: ServerResponse): Promise<void> => {
       await world.tab.setCaps({
         requestId: 'set-1',
@@ -173,7 +173,7 @@ describe('a failing provider', () => {
     expect(allowed.finished?.message?.parts).toEqual([]);
   });
 
-  it('that returns garbage is a provider error, and the attempt stays on the tab (EM-8)', async () => {
+  it('that sends invalid JSON fails the call with provider_error, and the attempt is booked (EM-8)', async () => {
     await start({ scripts: { hello: [{ text: 'Hel', garbage: 'data: {"choices": [\n\n' }] } });
     const { finished } = await world.generate();
     expect(finished?.failure?.stopReason).toBe('provider_error:bad_response');
@@ -185,7 +185,7 @@ describe('a failing provider', () => {
   });
 
   it.each([true, false])(
-    'that returns a web page is a provider error (EM-8)',
+    'that returns a web page fails the call with provider_error (EM-8)',
     async (streaming) => {
       server = createServer((_, response) => {
         response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Welcome</html>');
@@ -248,7 +248,8 @@ describe('an irregular answer', () => {
   });
 
   it('that settles above its reservation is booked as debt, and the next call is refused (EM-3)', async () => {
-    // The upper bound of this prompt does not fit, so that the hold is a count; other tokenizers count more.
+    // The upper bound of this prompt exceeds the budget, so its tokens are counted for the reservation; the tokenizer
+    // of the provider counts more.
     const prompt = 'word '.repeat(400);
     await start({
       scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 1700, completion_tokens: 100 } }] },

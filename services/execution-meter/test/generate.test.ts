@@ -60,7 +60,7 @@ describe('Generate', () => {
     expect(other.error).toMatchObject({ reason: 'CALL_ID_REUSED', kind: 'invalid_argument' });
   });
 
-  it('names in LLM_START, and in the refusal of a budget, what the timeline has before the call, also when a repeat names less (HK-1, EM-7)', async () => {
+  it('records in LLM_START and BUDGET_EXHAUSTED the events that precede the call, even if a repeat omits them (HK-1, EM-7)', async () => {
     await start();
     await world.openTab({ budget: { maxTurns: 1n } });
     await world.generate({ callId: 'call-1', after: ['evt_1', 'evt_2'] });
@@ -77,7 +77,7 @@ describe('Generate', () => {
       ]);
   });
 
-  it('answers with its events, authenticated with the key of the tab, also a repeat and one that fails (HK-1)', async () => {
+  it('returns the events of a new, repeated or failed call, authenticated with the key of the tab (HK-1)', async () => {
     await start({
       scripts: { hello: [{ text: 'Hello.' }, { error: { status: 400, message: 'no' } }] },
     });
@@ -233,7 +233,7 @@ describe('Generate', () => {
     expect(world.simulator.requests()).toEqual([]);
   });
 
-  it('is rejected with an agent token for another audience and without an epoch (EM-6)', async () => {
+  it('is rejected without an epoch or with an agent token for another audience (EM-6)', async () => {
     await start();
     await world.openTab();
     const { epoch: _, ...without } = await world.credentials();

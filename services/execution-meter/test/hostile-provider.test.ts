@@ -70,7 +70,7 @@ async function flood(response: ServerResponse, chunk: string): Promise<number> {
 }
 
 describe('a hostile provider', () => {
-  it('has an endless answer cut at the requested limit, and the connection closed (BD-1, EM-8)', async () => {
+  it('cannot exceed the output limit: an endless answer is cut and its connection closed (BD-1, EM-8)', async () => {
     const { promise: sent, resolve } = Promise.withResolvers<number>();
     await serve((response) => {
       response.writeHead(200, SSE);
@@ -87,13 +87,13 @@ describe('a hostile provider', () => {
       ]),
     });
     expect(textOf(generated).length).toBeLessThan(10_000);
-    // What the sockets buffered is not read.
+    // The count includes bytes that the sockets buffered and the meter never read.
     expect(await sent).toBeLessThan(32 * 1024 * 1024);
     const { usedCostNanoUsd = 0n } = await world.level(BudgetLevel.AGENT);
     expect(usedCostNanoUsd).toBeLessThan(1_000_000n);
   });
 
-  it('has a stream of events without content ended (BD-1)', async () => {
+  it('cannot keep a stream open with events without content (BD-1)', async () => {
     await serve((response) => {
       response.writeHead(200, SSE);
       void flood(response, delta('').repeat(50));
@@ -112,7 +112,7 @@ describe('a hostile provider', () => {
       { 'content-type': 'application/json', 'content-encoding': 'gzip' },
       undefined,
     ],
-  ])('has %s of any size rejected (BD-1)', async (_, headers, line) => {
+  ])('cannot send %s above the size limit (BD-1)', async (_, headers, line) => {
     const bomb = gzipSync(Buffer.alloc(4 * MAX_RESPONSE_BYTES, ' '));
     await serve(
       (response) => void response.writeHead(200, headers).end(line ?? bomb),
@@ -122,7 +122,7 @@ describe('a hostile provider', () => {
     expect(finished?.failure?.stopReason).toBe('provider_error:bad_response');
   });
 
-  it('is not followed to another address (BD-1)', async () => {
+  it('cannot redirect the request to another address (BD-1)', async () => {
     const { asked } = await serve((response, { url }) => {
       if (url === '/other') response.writeHead(200, SSE).end(delta('Stolen.') + finish({}));
       else response.writeHead(307, { location: '/other' }).end();
@@ -149,18 +149,21 @@ describe('a hostile provider', () => {
       /no output tokens for an answer with content/,
     ],
     ['negative usage', { prompt_tokens: 10, completion_tokens: -1 }, /invalid or incomplete usage/],
-  ])('that reports %s has its usage estimated and marked (EM-8)', async (_, usage, warning) => {
-    await serve(
-      (response) => void response.writeHead(200, SSE).end(delta('Hello there.') + finish(usage)),
-    );
-    const { finished } = await world.generate();
-    expect(finished).toMatchObject({
-      estimated: true,
-      usage: { outputTokens: 3n },
-      warnings: [expect.stringMatching(warning)],
-    });
-    expect(finished?.usage?.inputTokens).toBeLessThan(100n);
-  });
+  ])(
+    'cannot falsify usage: a report of %s is replaced by an estimate (EM-8)',
+    async (_, usage, warning) => {
+      await serve(
+        (response) => void response.writeHead(200, SSE).end(delta('Hello there.') + finish(usage)),
+      );
+      const { finished } = await world.generate();
+      expect(finished).toMatchObject({
+        estimated: true,
+        usage: { outputTokens: 3n },
+        warnings: [expect.stringMatching(warning)],
+      });
+      expect(finished?.usage?.inputTokens).toBeLessThan(100n);
+    },
+  );
 
   it.each([
     ['an image', { type: 'image_url', image_url: { url: 'https://x.example/i.png' } }, 48_169],
@@ -170,7 +173,7 @@ describe('a hostile provider', () => {
       160_000,
     ],
   ])(
-    'has what it reports for %s booked, also above the reservation (EM-3, EM-8)',
+    'has its reported usage for %s booked in full, even above the reservation (EM-3, EM-8)',
     async (_, part, tokens) => {
       const usage = { prompt_tokens: tokens, completion_tokens: 1 };
       await serve(

@@ -66,7 +66,7 @@ interface Fixture {
   readonly ledger: CallLedger;
 }
 
-/** The registry of a meter whose models `provider` serves, with an open tab. */
+/** Returns the in-flight calls of a meter with an open tab; `provider` serves its models. */
 async function callsOf(
   provider: Provider,
   { clock = new ManualClock(), deadline, caps = {}, ...more }: Options = {},
@@ -99,7 +99,7 @@ it('starts no attempt for a repeat that waits for an aborted call during a shutd
   calls.abort(() => new CancellationError('the caller disconnected'));
   const repeat = Array.fromAsync(calls.open(REQUEST, NEVER));
   const results = Promise.allSettled([call, repeat]);
-  // The repeat has read its tab before.
+  // After this read, the repeat has read its tab, too.
   await requireTab(context.store.db, REQUEST);
   const closed = calls.close(0);
   settled.resolve();
@@ -111,10 +111,10 @@ it('starts no attempt for a repeat that waits for an aborted call during a shutd
   expect(requests).toBe(1);
 });
 
-it('aborts a call at the deadline of the run also after a wait before its first attempt (SUP-5, SUP-8)', async () => {
+it('aborts a call at the deadline of the run even if the call waited before its first attempt (SUP-5, SUP-8)', async () => {
   const clock = new ManualClock();
   const deadline = new Date(clock.now().getTime() + 3_600_000);
-  /** Prices that take nearly until the deadline. */
+  /** A price list whose lookup lasts until shortly before the deadline. */
   class SlowPrices extends PriceList {
     override async pricesOf(model: ModelEntry) {
       clock.advance(3_599_900);
@@ -130,7 +130,7 @@ it('aborts a call at the deadline of the run also after a wait before its first 
   await expect(call).rejects.toMatchObject({ reason: 'DEADLINE_EXCEEDED' });
 });
 
-it('saves an orphaned attempt also when its repeat is refused, so that the tab can close (EM-3, AG-7)', async () => {
+it('saves an orphaned attempt even if its repeat is refused, so that the tab can close (EM-3, AG-7)', async () => {
   const { context, ledger } = await callsOf(() => Promise.reject(new Error('Not sent.')), {
     caps: { tab: 150n },
   });
@@ -156,7 +156,7 @@ it('saves an orphaned attempt also when its repeat is refused, so that the tab c
   expect(tab.state).toBe('closed');
 });
 
-it('has one error.type in its span and its metric when it is aborted (SYS-1)', async () => {
+it('records the same error.type in the span and the metric of an aborted call (SYS-1)', async () => {
   const spans = new InMemorySpans();
   const traced = createTelemetry({ service: 'test', logLevel: 'silent', spanProcessors: [spans] });
   onTestFinished(() => traced.shutdown());

@@ -48,7 +48,7 @@ export interface MeterWorldOptions {
   readonly config?: Partial<ExecutionMeterConfig>;
 }
 
-/** Another meter on the same data, with its clients. */
+/** Another meter that uses the same data directory, with clients for it. */
 export interface Beside {
   readonly meter: ExecutionMeterService;
   readonly tab: RpcClient<typeof MeterContract>;
@@ -125,8 +125,8 @@ export class MeterWorld implements AsyncDisposable {
   }
 
   /**
-   * Starts a meter on the same data; simulates a restart after a crash when the previous one was
-   * not stopped.
+   * Starts a meter with the same data directory. If the previous meter was not stopped, this simulates a restart after
+   * a crash.
    */
   async boot(): Promise<ExecutionMeterService> {
     const { file = false, clock, config } = this.#options;
@@ -165,7 +165,7 @@ export class MeterWorld implements AsyncDisposable {
     return meter;
   }
 
-  /** Starts another meter beside the running one; stop it with `stop()`. */
+  /** Starts another meter while the first one keeps running; stop it with `meter.stop()`. */
   async beside(): Promise<Beside> {
     const former = [this.#meter, this.#tab, this.#model] as const;
     const meter = await this.boot();

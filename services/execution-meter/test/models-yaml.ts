@@ -1,4 +1,4 @@
-/** What decides the text of a models.yaml of a test. */
+/** Settings from which a test's models.yaml is generated. */
 export interface ModelsYaml {
   /** A complete file instead of one alias for each script. */
   readonly models?: string | undefined;

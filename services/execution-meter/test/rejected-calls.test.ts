@@ -26,7 +26,7 @@ describe('a rejected call', () => {
     expect(finished).toBeUndefined();
   });
 
-  it('names the missing variable of an alias only when it is used', async () => {
+  it('names the missing variable of an alias, but only if the call uses this alias', async () => {
     await start({
       models: [
         'models:',
@@ -42,7 +42,7 @@ describe('a rejected call', () => {
 
   const refused: readonly (readonly [string, Init<typeof GenerateRequestSchema>, string])[] = [
     ['an unknown model', { model: 'unknown' }, 'UNKNOWN_MODEL'],
-    ['a tool choice among no tools', { toolChoice: 3 }, 'INVALID_TOOL_CHOICE'],
+    ['a tool choice without tools', { toolChoice: 3 }, 'INVALID_TOOL_CHOICE'],
     [
       'an invalid schema',
       { tools: [{ name: 'a', description: '', inputSchemaJson: '[]' }] },
@@ -77,7 +77,7 @@ describe('a rejected call', () => {
     expect(finished).toBeUndefined();
   });
 
-  it('names the field of a native request whose body is no object (AP-2)', async () => {
+  it('names the field of a native request whose body is not an object (AP-2)', async () => {
     await start();
     const native = { dialect: Dialect.OPENAI_CHAT, bodyJson: Buffer.from('[]') };
     const { error } = await world.generate({ messages: [], native });
@@ -87,14 +87,14 @@ describe('a rejected call', () => {
     });
   });
 
-  it('is denied for models that the tab does not name (EM-6)', async () => {
+  it('is denied for a model that the tab does not list (EM-6)', async () => {
     await start();
     await world.openTab({ agent: { name: 'support', instance: 'narrow' }, models: [] });
     const { error } = await world.generate({}, await world.credentials('narrow'));
     expect(error).toMatchObject({ reason: 'MODEL_NOT_ALLOWED', kind: 'permission_denied' });
   });
 
-  it('is rejected without a tab and with a closed tab', async () => {
+  it('is rejected if the tab does not exist or is closed', async () => {
     await start();
     const none = await world.generate({}, await world.credentials('missing'));
     expect(none.error).toMatchObject({ reason: 'TAB_NOT_FOUND' });
@@ -104,7 +104,7 @@ describe('a rejected call', () => {
     expect(closed.error).toMatchObject({ reason: 'TAB_CLOSED', kind: 'failed_precondition' });
   });
 
-  it('is rejected with an epoch lower than the highest seen, also when a record exists (RT-2)', async () => {
+  it('is rejected if its epoch is lower than the highest one seen, even if its answer is recorded (RT-2)', async () => {
     await start();
     await world.generate({}, await world.credentials(AGENT, { epoch: 2n }));
     const stale = await world.generate({}, await world.credentials(AGENT, { epoch: 1n }));

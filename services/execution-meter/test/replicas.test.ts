@@ -19,7 +19,7 @@ import { textOf } from './model-calls.ts';
 let world: MeterWorld;
 let other: Beside;
 let location: Extract<StoreLocation, { readonly dialect: 'postgres' }>;
-/** Liveness limit of what waits for a lock or a model on a busy machine. */
+/** Timeout of operations that wait for a lock or a model on a busy machine, ms. */
 const PATIENT_MS = 60_000;
 
 async function start(options: MeterWorldOptions = {}): Promise<void> {
@@ -123,7 +123,7 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     expect((await world.level(1)).reservedTurns).toBe(0n);
   });
 
-  it('do not record an answer that arrives after the run ended on the other replica, according to its retention (SUP-4)', async () => {
+  it('do not record an answer that arrives after the run ended on the other replica, if answers are retained only until the end of the run (SUP-4)', async () => {
     await start({ scripts: { hello: [{ text: 'Late.', delay_ms: 3_000 }] } });
     await world.openTab();
     const admin = await administrator();
@@ -135,7 +135,8 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     const unpublished = 'select count(*) as figure from outbox where published_at is null';
     await expect.poll(() => figure(unpublished)).toBe(0);
     await admin.query(`begin; select pg_advisory_xact_lock(${STORE_LOCK})`);
-    // The halt waits for the lock of everything, the answer for a share in it; loops of a replica may wait as well.
+    // The freeze waits for the exclusive store lock and the answer for the shared one; background loops of a replica
+    // may wait, too.
     const waiting = (mode: 'ExclusiveLock' | 'ShareLock') =>
       `select count(*) as figure from pg_locks where locktype = 'advisory' and not granted and mode = '${mode}'`;
     const { order: halt } = order(100);
@@ -148,7 +149,8 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     await frozen;
     await call;
     const { rows } = await admin.query('select answer, purged, state from calls');
-    // Otherwise the call was aborted in time.
+    // If the state is not `answered`, the freeze aborted the call before its answer was recorded, so nothing was
+    // purged.
     expect(rows).toMatchObject([{ answer: null, purged: rows[0].state === 'answered' }]);
     expect((await world.generate()).error?.reason).toMatch(/^(ANSWER_PURGED|RUN_ENDED|FROZEN)$/);
   });

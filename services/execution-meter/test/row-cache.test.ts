@@ -84,7 +84,7 @@ function tabOf(instance: string, runId: string): StoredTab {
   };
 }
 
-/** Runs a step as the RPCs of the meter do. */
+/** Executes a step with the store functions that the RPCs of the meter call. */
 async function take(
   trx: MeterTransaction,
   { kind, amount, hasCaps, ...step }: Step,
@@ -153,7 +153,7 @@ async function locationIn(place: string): Promise<StoreLocation> {
   return { dialect: 'sqlite', file: join(folder, 'meter.db') };
 }
 
-/** Where levels are stored, and in how many slices. */
+/** Store locations and numbers of slices. */
 const PLACES: readonly (readonly [string, number])[] = [
   ['a file', 1],
   ['a file', 4],
@@ -161,7 +161,7 @@ const PLACES: readonly (readonly [string, number])[] = [
 ];
 
 it.each(PLACES)(
-  'cached tabs, levels and failures equal the stored ones in %s with %d slices (EM-3)',
+  'caches tabs, levels and failures exactly as stored in %s with %d slices (EM-3)',
   async (place, slices) => {
     const location = await locationIn(place);
     const [store, other] = [await open(location), await open(location)];
@@ -184,7 +184,7 @@ it.each(PLACES)(
             // The reducer rejects some steps.
             if (!(error instanceof RolledBack) && !isWritError(error)) throw error;
           });
-          // Nothing is cached outside of transactions.
+          // A read outside of a transaction bypasses the cache and returns the stored rows.
           const stored = await rowsOf(store.db, runId);
           expect(await store.transaction((trx) => rowsOf(trx, runId))).toEqual(stored);
         }

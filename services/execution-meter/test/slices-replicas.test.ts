@@ -43,7 +43,7 @@ function requestOf(key: AgentKey, callId: string) {
   return { key, callId, requestDigest: callId, traceparent: '' };
 }
 
-/** Reserves a turn in one of the runs; returns the error that refuses it. */
+/** Reserves a turn in one of the runs. Returns the error if the turn is refused, else undefined. */
 async function reserveTurn(replicas: readonly MeterContext[], n: number): Promise<unknown> {
   const context = replicas[n % replicas.length] as MeterContext;
   const runId = RUNS[n % RUNS.length] as string;
@@ -95,7 +95,7 @@ const PLACES: readonly Place[] = [
     : []),
 ];
 
-describe.each(PLACES)('a level in slices on $name', ({ location, count, slices }) => {
+describe.each(PLACES)('a level with slices on $name', ({ location, count, slices }) => {
   it('grants concurrent runs exactly its cap, and then refuses with exact amounts (EM-3, SYS-5)', async () => {
     const replicas = await startReplicas(await location(), { count, slices });
     const outcomes = await Promise.all(
@@ -111,7 +111,7 @@ describe.each(PLACES)('a level in slices on $name', ({ location, count, slices }
     }
   });
 
-  it('emits each threshold by the settlement that reaches it (EM-3)', async () => {
+  it('emits each threshold event in the settlement that reaches the threshold (EM-3)', async () => {
     const replicas = await startReplicas(await location(), { count, slices });
     const [first] = replicas as [MeterContext];
     const settleSome = async (from: number, until: number) => {
@@ -129,7 +129,7 @@ describe.each(PLACES)('a level in slices on $name', ({ location, count, slices }
     expect(await settleSome(59, 60)).toBe(3);
   });
 
-  it('accepts what a raised cap permits, and nothing above a lowered one (EM-3)', async () => {
+  it('applies a raised, lowered or removed cap exactly (EM-3)', async () => {
     const replicas = await startReplicas(await location(), { count, slices });
     const [first] = replicas as [MeterContext];
     const change = async (requestId: string, turns: bigint | undefined) => {
@@ -149,7 +149,7 @@ describe.each(PLACES)('a level in slices on $name', ({ location, count, slices }
     expect(await accepted(20)).toBe(10);
     await change('raise', 45n);
     expect(await accepted(20)).toBe(15);
-    // Grants from before a removal are void after it, also for the same cap.
+    // Removing a cap invalidates its grants, even if the same cap is set again later.
     await change('high', 400n);
     expect(await accepted(30)).toBe(30);
     await change('remove', undefined);
@@ -160,7 +160,7 @@ describe.each(PLACES)('a level in slices on $name', ({ location, count, slices }
     expect(await accepted(5)).toBe(0);
   });
 
-  it('counts a settlement after midnight for the day of its reservation, beside a full new day (EM-3)', async () => {
+  it('books a settlement after midnight to the day of its reservation, and grants the full cap of the new day (EM-3)', async () => {
     const clock = new ManualClock(new Date('2026-03-31T23:59:00Z'));
     const opened = await startReplicas(await location(), { count, slices });
     const replicas = opened.map((context) => ({ ...context, clock }));
@@ -177,7 +177,7 @@ describe.each(PLACES)('a level in slices on $name', ({ location, count, slices }
 });
 
 describe.runIf(isPostgresAvailable())('meters on one PostgreSQL schema', () => {
-  it('book in runs of a tenant with a cap while a transaction of another run is open (EM-3, SYS-5)', async () => {
+  it('accept reservations in runs of a capped tenant while a transaction of another run is open (EM-3, SYS-5)', async () => {
     const replicas = await startReplicas(await postgresLocation(), { count: 2, slices: 64 });
     const [first, second] = replicas as [MeterContext, MeterContext];
     const caps = { turns: 100_000n };

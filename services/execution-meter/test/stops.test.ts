@@ -24,7 +24,7 @@ const SLOW: MeterWorldOptions = {
     ],
   },
 };
-/** Attempts to freeze a call that is still in flight when the freeze answers. */
+/** Maximum number of attempts to freeze a call that is still in flight when Freeze returns. */
 const FREEZES = 20;
 const untilInFlight = () => world.simulator.until(({ outcome }) => outcome === 'open');
 const aborted = () => world.simulator.until(({ outcome }) => outcome === 'aborted');
@@ -55,7 +55,7 @@ describe('a caller that disconnects', () => {
       .toEqual(['LLM_START ok', 'LLM_END interrupted']);
   });
 
-  it('pays the full hold of a native answer that is not streamed (EM-3, EM-6)', async () => {
+  it('is charged the full reservation of a native answer without streaming (EM-3, EM-6)', async () => {
     await start({ scripts: { hello: [{ text: 'Late.', delay_ms: 60_000 }] } });
     const stop = new AbortController();
     const body = { messages: [{ role: 'user', content: 'Hello.' }], stream: false };
@@ -78,7 +78,7 @@ describe('a caller that disconnects', () => {
     expect(span?.attributes['gen_ai.request.stream']).toBe(false);
   });
 
-  it('has a duration that no step of the clock changes (HK-1, BD-3)', async () => {
+  it('gets a call duration that excludes a step of the clock (HK-1, BD-3)', async () => {
     const clock = new ManualClock(new Date());
     await start({ ...SLOW, clock });
     const stop = new AbortController();
@@ -96,7 +96,7 @@ describe('a caller that disconnects', () => {
       ]);
   });
 
-  it('gets attempt n + 1 when it retries, even while the first is being aborted (EM-7)', async () => {
+  it('gets attempt 2 when it repeats the call, even while attempt 1 is being aborted (EM-7)', async () => {
     await start(SLOW);
     const stop = new AbortController();
     const call = world.generate({}, { ...(await world.credentials()), signal: stop.signal });
@@ -175,7 +175,7 @@ describe('a freeze', () => {
     },
   );
 
-  it('does not affect other runs, and lifting one order lifts no other (SV-9)', async () => {
+  it('does not affect other runs, and is lifted only by its own order id (SV-9)', async () => {
     await start();
     const other = { kind: { case: 'run' as const, value: { tenant: TENANT, runId: 'run-2' } } };
     await world.tab.freeze(order(other, FreezeCause.HALT, 'other'));

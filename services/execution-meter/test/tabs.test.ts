@@ -80,7 +80,7 @@ describe('Consume', () => {
       .toEqual(['BUDGET_THRESHOLD', 'BUDGET_EXHAUSTED']);
   });
 
-  it('is rejected on an unknown and on a closed tab', async () => {
+  it('is rejected for an unknown tab and for a closed tab', async () => {
     await expect(consume('c-1', 1n)).rejects.toMatchObject({ reason: 'TAB_NOT_FOUND' });
     await world.openTab();
     await world.tab.closeTab({ tab, requestId: 'close-1' });
@@ -115,7 +115,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
     });
   });
 
-  it('accept a repeated Settle and reject a different one (EM-3)', async () => {
+  it('accept a repeated Settle request and reject a different Settle request (EM-3)', async () => {
     await world.openTab();
     await reserve('r-1', 60n);
     await settle('r-1', 30n);
@@ -138,7 +138,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
     });
   });
 
-  it('report why a reservation cannot be settled or released', async () => {
+  it('reject an impossible settlement or release with a specific reason', async () => {
     await world.openTab();
     const unknown = { reason: 'RESERVATION_NOT_FOUND' };
     await expect(settle('r-9', 1n)).rejects.toMatchObject(unknown);
@@ -164,7 +164,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
     });
   });
 
-  it('settle in full, estimated, on expiry (EM-3)', async () => {
+  it('settle an expired reservation in full, marked as estimated (EM-3)', async () => {
     await world.openTab();
     await reserve('r-1', 60n, 7n, 1n);
     clock.advance(61_000);
@@ -188,11 +188,11 @@ describe('Reserve, Settle and ReleaseReservation', () => {
   });
 });
 
-describe('CloseTab on request only of a settled tab', () => {
+describe('CloseTab with only_if_settled', () => {
   const closing = async () =>
     (await world.tab.closeTab({ tab, requestId: 'close-1', onlyIfSettled: true })).tab;
 
-  it('leaves it open while a reservation is held, and then closes it (EM-3, AG-7)', async () => {
+  it('leaves the tab open while a reservation is held, and closes it afterwards (EM-3, AG-7)', async () => {
     await world.openTab();
     await reserve('r-1', 0n);
     expect((await closing())?.state).toBe(TabState.OPEN);
@@ -201,7 +201,7 @@ describe('CloseTab on request only of a settled tab', () => {
     await expect(reserve('r-2', 1n)).rejects.toMatchObject({ reason: 'TAB_CLOSED' });
   });
 
-  it('books nothing after it was closed, when a model call begins at the same time (EM-3, AG-7)', async () => {
+  it('books nothing to a closed tab when a model call begins at the same time (EM-3, AG-7)', async () => {
     await world.openTab();
     const [{ error }, closed] = await Promise.all([world.generate(), closing()]);
     const { tab: after } = await world.tab.getTab({ tab });

@@ -30,7 +30,7 @@ const SESSION_CAP = 140n;
 const RUN_CAP = 70n;
 const HOLD = 20n;
 const NONE = { booked: 0n, debt: 0n };
-/** Liveness limit of all schedules on a busy machine, ms. */
+/** Timeout of all schedules together on a busy machine, ms. */
 const TIMEOUT_MS = 300_000 + schedulesOf(0.2) * 5_000;
 
 const NO_CALLS = {
@@ -50,7 +50,7 @@ interface Replica {
 type Meters = ReplicaSet<Replica>;
 
 async function openReplica(location: StoreLocation, slices?: number): Promise<Replica> {
-  // No schedule is divided by the end of a day, at which the caps of the day begin again.
+  // A fixed time at noon, so that no schedule passes midnight, when daily caps are reset.
   const clock = new ManualClock(new Date('2026-01-01T12:00:00Z'));
   const context = { ...(await openTabReplica(location, slices)), clock };
   const { store, telemetry } = context;
@@ -65,7 +65,7 @@ async function openReplica(location: StoreLocation, slices?: number): Promise<Re
   return { store, context, freezes };
 }
 
-/** The reason of the refusal of a request, or `done`. */
+/** Returns the reason code if the request is refused, else `done`. */
 async function outcomeOf(
   meters: Meters,
   random: () => number,
@@ -80,7 +80,9 @@ async function outcomeOf(
   }
 }
 
-/** The reserves, settlements, changes of caps and halts of one schedule, in tenants of its own. */
+/**
+ * Runs the reservations, settlements, cap changes and halts of one schedule, in tenants that only this schedule uses.
+ */
 class Spending {
   readonly #meters: Meters;
   readonly #tenants: readonly string[];
@@ -134,7 +136,7 @@ class Spending {
     if (chance < 0.3) return;
     await this.#meters.request<unknown>(random, ({ context }) => {
       if (chance < 0.6) return release(context, key, callId);
-      // Some settle above their reservation.
+      // Some settlements exceed their reservation.
       const usage = { ...NO_USAGE, input: chance < 0.9 ? HOLD / 2n : HOLD * 2n };
       const spent = { usage, cost: 0n, turns: 1n, estimated: false, failed: false };
       const request = { key, callId, requestDigest: callId, traceparent: '' };
@@ -157,7 +159,10 @@ class Spending {
     return await outcomeOf(this.#meters, random, ({ context }) => reserve(context, request));
   }
 
-  /** Halts a tenant or everything; from the response on nothing begins until the halt is lifted (SV-9). */
+  /**
+   * Halts a tenant or everything, and checks that no reservation is accepted after the response until the halt is
+   * lifted (SV-9).
+   */
   async #halt(random: () => number, { tenant }: Scope, orderId: string): Promise<void> {
     const kind =
       random() < 0.5
@@ -177,8 +182,8 @@ class Spending {
   }
 
   /**
-   * Takes a tenant to 99 % of its cap and then, at all replicas at once, to the cap in steps of one token: none is refused
-   * while something is free, and nothing is granted after the last one.
+   * Reserves up to 99 % of a tenant's cap, then the rest in steps of one token at all replicas concurrently. Checks
+   * that no step is refused, and that a reservation after the last step is refused.
    */
   async #spendRest(tenant: string): Promise<void> {
     const runId = 'rest';
@@ -189,7 +194,8 @@ class Spending {
       ({ context }) => openTabOf(context, owner, {}),
     );
     const levels = await this.#levelsOf(key);
-    // A lowered cap, or a debt above it, refuses every call.
+    // If the booked amount exceeds a cap, because the cap was lowered or a settlement exceeded its reservation, every
+    // call is refused.
     const free = levels.some((level) => leftOf(level) < 0n) ? 0n : leftOf(tenantDay(levels));
     const rest = (tenantDay(levels).caps.tokens ?? 0n) / 100n + 1n;
     if (free > rest) expect(await this.#reserve(() => 0, key, 'rest', free - rest)).toBe('done');
@@ -201,7 +207,10 @@ class Spending {
     expect(await this.#reserve(() => 0, key, 'too-much', 1n)).toBe('BUDGET_EXHAUSTED');
   }
 
-  /** Whatever the levels of a run have left can be reserved, although other slices may hold it, and nothing above (EM-3). */
+  /**
+   * Checks that the whole remaining budget of a run can be reserved and not one token more, even if the grants for it
+   * are in other slices (EM-3).
+   */
   async #expectNothingStuck(key: AgentKey): Promise<void> {
     const levels = await this.#levelsOf(key);
     const left = remainingBudget(levels).tokens ?? 0n;
@@ -279,7 +288,10 @@ async function entriesOf({ db }: MeterStore, tenant: string): Promise<string[]> 
   return rows.map(({ run_id, call_id }) => `${run_id}/${call_id}`);
 }
 
-/** Every level of the tenants has exactly what its entries hold and have spent, and no more grants than its cap. */
+/**
+ * Checks that the amounts of every level of the tenants equal the sums of its entries, and that its grants do not
+ * exceed its cap.
+ */
 async function expectExactBalances(store: MeterStore, tenants: readonly string[]): Promise<void> {
   for (const tenant of tenants) expect(await invalidGrants(store, tenant)).toEqual([]);
   const { db } = store;
@@ -329,7 +341,7 @@ function metersOf(slices?: number) {
 }
 
 it.each([1, 3])(
-  'keeps every cap and halt, and grants what is free, in random schedules with kills on SQLite, with %d slices (EM-3, SV-9)',
+  'enforces every cap and halt, and grants the remaining budget, in random schedules with kills on SQLite with %d slices (EM-3, SV-9)',
   async (slices) => {
     const size = { maxReplicas: 1, schedules: schedulesOf(0.05), clients: 5, steps: 8 };
     await runSchedules({ service: metersOf(slices), dialect: 'sqlite', ...size });
@@ -339,7 +351,7 @@ it.each([1, 3])(
 
 describe.runIf(isPostgresAvailable())('meters on one PostgreSQL schema', () => {
   it(
-    'keep every cap and halt, and grant what is free, in random schedules with kills and lost sessions (EM-3, SV-9, SYS-5)',
+    'enforce every cap and halt, and grant the remaining budget, in random schedules with kills and lost sessions (EM-3, SV-9, SYS-5)',
     async () => {
       const size = { maxReplicas: 4, schedules: schedulesOf(0.2), clients: 5, steps: 8 };
       await runSchedules({ service: metersOf(), dialect: 'postgres', ...size });

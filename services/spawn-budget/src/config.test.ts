@@ -18,7 +18,7 @@ describe('readSpawnBudgetConfig', () => {
     expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: 'long' })).toThrow(/WRIT_SLOT_LEASE/);
   });
 
-  it('rejects grants that last longer than five seconds, when a pause must be effective (SB-4)', () => {
+  it('rejects a grant TTL above five seconds, the maximum delay of a pause (SB-4)', () => {
     expect(readSpawnBudgetConfig({ WRIT_SLOT_GRANT_TTL: '5s' })).toMatchObject({
       grantTtlMs: 5_000,
     });

@@ -12,7 +12,7 @@ export interface SpawnBudgetConfig {
   readonly dataDir: string;
   /** Rotation interval of the signing key; undefined: no rotation. */
   readonly keyRotationMs?: number | undefined;
-  /** Tolerated difference to the clocks of other services. */
+  /** Tolerated clock difference between this service and others. */
   readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
   /** Duration of a slot's lease (SB-8). */
@@ -38,12 +38,12 @@ export const SPAWN_BUDGET_DEFAULTS = {
 } as const;
 
 /**
- * A grant ends this much before its lease, so that a verifier whose clock is at most this much slower rejects it before
- * the slot goes to another agent. Milliseconds.
+ * Time by which a grant expires before its lease, in milliseconds, so that a verifier whose clock is behind by at most
+ * this time rejects the grant before another agent gets the slot.
  */
 export const GRANT_MARGIN_MS = 1_000;
 
-/** Maximum lease: for so long the slots of dead agents may be unavailable (SB-8). */
+/** Maximum duration of a lease; the slots of dead agents remain unavailable for up to this time (SB-8). */
 const LONGEST_LEASE_MS = 10 * 60_000;
 
 /**

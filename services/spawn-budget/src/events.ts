@@ -13,9 +13,9 @@ import type { StoredPool } from './store/stored-pool.ts';
 
 type EventName = (typeof HOOK_EMITTERS)['spawn-budget'][number];
 
-/** The hook events of spawn-budget; each is written in the transaction of its fact (HK-1, HK-2). */
+/** The hook events of spawn-budget; each is written in the transaction of the change that it reports (HK-1, HK-2). */
 export interface SpawnEvents {
-  /** Records the event of a change, if it is one: a pause, a resumption, a wait or its end. */
+  /** Records an event if a change is a pause, a resumption, or the beginning or end of a wait. */
   slotChanged(
     trx: SpawnTransaction,
     pool: Pick<StoredPool, 'traceparent' | 'sessionId'>,
@@ -44,7 +44,8 @@ export function createSpawnEvents(telemetry: Telemetry): SpawnEvents {
           eventId,
           type: HookEventType[name],
           emitter: 'spawn-budget',
-          // The time at which the lease expired, not at which the sweep noticed it.
+          // The time at which the lease expired, which is earlier than the time at which a call or the sweep ended the
+          // lease.
           eventTime: timestampFromDate(
             leaseExpiredAt === undefined ? at : new Date(leaseExpiredAt),
           ),
@@ -69,7 +70,10 @@ export function createSpawnEvents(telemetry: Telemetry): SpawnEvents {
   };
 }
 
-/** An agent whose lease expired is reported as paused (SB-8); a resumption also ends a wait (EM-1). */
+/**
+ * Returns the event that reports a change; undefined if the change is not reported. An expired lease is reported as a
+ * pause (SB-8). A resumption that ends a wait is reported only as a resumption (EM-1).
+ */
 function eventOf(change: SlotChange): EventName | undefined {
   const { from, to, leaseExpiredAt, wait } = change;
   if (wait === 'began') return 'AGENT_SUSPENDED';

@@ -1,4 +1,4 @@
-/** spawn-budget in a process of its own. */
+/** Entry point of the spawn-budget process. */
 import { runService } from '@writ/service';
 import { readSpawnBudgetConfig } from './config.ts';
 import { createSpawnBudget } from './service.ts';

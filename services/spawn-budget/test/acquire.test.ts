@@ -21,7 +21,7 @@ describe('a slot', () => {
     expect(await run.pool()).toMatchObject({ held: 1, holders: ['root'] });
   });
 
-  it('is one of 50 by default (SB-1)', async () => {
+  it('is one of at most 50 per run by default (SB-1)', async () => {
     await run.open({});
     const pool = await run.pool();
     expect(pool.budget).toMatchObject({ maxAgents: 50, allowPreempt: true });
@@ -34,7 +34,7 @@ describe('a slot', () => {
     expect(await run.pool()).toMatchObject({ held: 3, holders: ['root', 'a', 'b'] });
   });
 
-  it('is refused to NORMAL at the cap with a message that names the cap (SB-2)', async () => {
+  it('is refused to a NORMAL agent at the cap, with a message that names the cap (SB-2)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('a', Priority.LOW);
     await expect(run.acquire('b', Priority.NORMAL)).rejects.toMatchObject({
@@ -48,7 +48,7 @@ describe('a slot', () => {
     expect(pool).toMatchObject({ held: 2, totalSpawns: 1, totalRefusals: 1 });
   });
 
-  it('is reallocated to HIGH from the agent of the lowest priority, among equals the first to acquire (SB-2)', async () => {
+  it('is given to a HIGH agent by pausing the agent of lowest priority that acquired first (SB-2)', async () => {
     await run.open({ maxAgents: 4 });
     await run.acquire('normal', Priority.NORMAL);
     await run.acquire('low-1', Priority.LOW);
@@ -73,7 +73,7 @@ describe('a slot', () => {
     });
   });
 
-  it('is refused to CRITICAL if preemption is disabled (SB-2)', async () => {
+  it('is refused to a CRITICAL agent in a full pool if preemption is disabled (SB-2)', async () => {
     await run.open({ maxAgents: 2, allowPreempt: false });
     await run.acquire('a', Priority.BACKGROUND);
     await expect(run.acquire('b', Priority.CRITICAL)).rejects.toMatchObject({
@@ -81,7 +81,7 @@ describe('a slot', () => {
     });
   });
 
-  it('is reallocated on release to the first queued agent: highest priority, then the longest queued (SB-3, SB-4)', async () => {
+  it('is assigned on release to the queued agent of highest priority (SB-3, SB-4)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('normal', Priority.NORMAL);
@@ -124,7 +124,7 @@ describe('a slot', () => {
     });
   });
 
-  it('is refused below max_depth (SB-7)', async () => {
+  it('is refused to an agent deeper than max_depth (SB-7)', async () => {
     await run.open({ maxDepth: 1 });
     await run.acquire('a');
     await expect(run.acquire('b', Priority.CRITICAL, { depth: 2 })).rejects.toMatchObject({

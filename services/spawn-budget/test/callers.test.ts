@@ -42,7 +42,7 @@ describe('a caller of spawn-budget', () => {
   it('is rejected if its key is not trusted (SYS-4)', async () => {
     const untrusted = await startKeyPeer('supervisor', { clock: world.clock });
     const client = world.clientOf(untrusted);
-    // Keys are fetched at most once a second, and the supervisor's were just fetched.
+    // Keys are fetched at most once a second, and the keys of the supervisor were fetched less than a second ago.
     world.advance(2_000);
     await expect(client.getPool({ tenant: 'acme', runId: 'run-1' })).rejects.toMatchObject({
       kind: 'unauthenticated',
@@ -51,7 +51,7 @@ describe('a caller of spawn-budget', () => {
     await untrusted.close();
   });
 
-  it('reaches only the tenants that it serves, checked for each entry (SYS-6)', async () => {
+  it('can renew and watch only agents of the tenants that it serves (SYS-6)', async () => {
     const ours = new TestRun(world, 'acme');
     const theirs = new TestRun(world, 'globex');
     await ours.open();
@@ -69,7 +69,7 @@ describe('a caller of spawn-budget', () => {
     }).rejects.toMatchObject({ reason: 'TENANT_NOT_SERVED' });
   });
 
-  it('cannot read a run of the same name of another tenant (SYS-6)', async () => {
+  it('cannot read the run of another tenant that has the same id (SYS-6)', async () => {
     const ours = new TestRun(world, 'acme');
     await ours.open({ maxAgents: 7 });
     await expect(
@@ -77,7 +77,7 @@ describe('a caller of spawn-budget', () => {
     ).rejects.toMatchObject({ kind: 'not_found', reason: 'POOL_NOT_FOUND' });
   });
 
-  it('cannot renew with a token for another service, an expired or a self-issued one (SUP-9)', async () => {
+  it('cannot renew with a token that is expired, self-issued or for another service (SUP-9)', async () => {
     const run = new TestRun(world);
     await run.open();
     const agent = { ...run.id, agent: run.root };
@@ -99,14 +99,14 @@ describe('a caller of spawn-budget', () => {
     ]);
   });
 
-  it('renews the other agents while the key of one token cannot be fetched (SB-8, SYS-4)', async () => {
+  it('can renew other agents while the key of one token cannot be fetched (SB-8, SYS-4)', async () => {
     const other = await World.start();
     onTestFinished(() => other.stop());
     const run = new TestRun(other);
     await run.open();
     const known = await run.renewal('root');
     expect(stateOf((await other.worker.renew({ agents: [known] })).agents[0]?.slot)).toBe('ACTIVE');
-    // The keys were fetched less than a second ago, so those of the supervisor are not fetched again.
+    // Keys are fetched at most once a second, so the new key of the supervisor is not fetched yet.
     await other.peer('supervisor').signer.rotate();
     const fresh = await run.renewal('root');
     const { agents } = await other.worker.renew({ agents: [fresh, known] });

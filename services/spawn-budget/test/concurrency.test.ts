@@ -30,7 +30,7 @@ describe('concurrent acquires', () => {
       }),
     );
 
-  it('get 19 slots beside the root of 20 when four clients send 1,000 (SB-2, SB-6)', async () => {
+  it('get 19 of 20 slots, because the root holds one, when four clients send 1,000 (SB-2, SB-6)', async () => {
     await run.open({ maxAgents: 20 });
     const outcomes = await race(1_000, () => Priority.NORMAL);
     const granted = outcomes.filter(({ status }) => status === 'fulfilled');
@@ -42,7 +42,7 @@ describe('concurrent acquires', () => {
     expect(await run.pool()).toMatchObject({ held: 20, totalSpawns: 19, totalRefusals: 981 });
   });
 
-  it('of HIGH and LOW keep the cap, and every pause has one beneficiary (SB-2, SB-6)', async () => {
+  it('of HIGH and LOW agents never exceed the cap, and every pause has one beneficiary (SB-2, SB-6)', async () => {
     await run.open({ maxAgents: 20 });
     const outcomes = await race(300, (index) => (index % 10 === 0 ? Priority.HIGH : Priority.LOW));
     const changes = outcomes.flatMap((outcome) =>
@@ -56,13 +56,13 @@ describe('concurrent acquires', () => {
     expect(pool).toMatchObject({ held: 20, totalPauses: changes.length });
     expect(pool.paused).toHaveLength(changes.length);
     expect(changes.length).toBeGreaterThan(0);
-    // 30 HIGH agents for 19 slots: the others found no agent of lower priority.
+    // 30 HIGH agents compete for 19 slots; 11 are refused because no agent of lower priority is left to pause.
     expect(pool.holders.filter((name) => Number(name?.slice(2)) % 10 === 0)).toHaveLength(19);
   });
 });
 
 describe.runIf(isPostgresAvailable())('concurrent acquires at two replicas', () => {
-  it('get 19 slots beside the root of 20 when 400 are sent (SB-2, SB-6, SYS-5)', async () => {
+  it('get 19 of 20 slots, because the root holds one, when 400 are sent (SB-2, SB-6, SYS-5)', async () => {
     const store = await postgresLocation();
     const world = await World.start({ clock: systemClock, config: { ...LEASE, store } });
     onTestFinished(() => world.stop());
@@ -106,7 +106,8 @@ it.runIf(isPostgresAvailable())(
     await begun.promise;
     const event = { type: 'renew', instance: ROOT.instance, epoch: 1n, intent: 'run' } as const;
     const renewal = (run: object) => ({ agent: run as never, event });
-    // Two entries of each run, as for two agents: more entries than a transaction may lock runs.
+    // Each run has two entries, so that there are more entries (34) than the number of runs that a transaction may
+    // lock.
     const renewed = await renewSlots(repository, [...runs, ...runs].map(renewal));
     expect(renewed.size).toBe(34);
     expect([...renewed.values()].every((result) => 'member' in result)).toBe(true);

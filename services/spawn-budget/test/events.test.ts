@@ -18,7 +18,7 @@ describe('events of spawn-budget', () => {
   });
   afterAll(() => world.stop());
 
-  it('report a pause and its end once each, with the other agent (HK-1, HK-2)', async () => {
+  it('report a pause and the resumption once each, with the agent that had the slot (HK-1, HK-2)', async () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
@@ -55,7 +55,7 @@ describe('events of spawn-budget', () => {
     expect(await run.pool()).toMatchObject({ holders: ['root', 'low'], waiting: ['high'] });
   });
 
-  it('report an expired lease as a pause with the end of the lease, and the resumption (SB-8, EM-1)', async () => {
+  it('report an expired lease as a pause at the time of expiry, and the later resumption (SB-8, EM-1)', async () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
@@ -74,7 +74,7 @@ describe('events of spawn-budget', () => {
     expect(ours().at(-1)).toMatchObject({ type: AGENT_RESUMED, agent: { instance: 'low' } });
   });
 
-  it('report a wait once with its signals, also after the lease expired, and its end (EM-1, AG-7)', async () => {
+  it('report each wait, with its signals, and its end once, even after the lease expired (EM-1, AG-7)', async () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('asker');
@@ -130,7 +130,7 @@ describe('events of spawn-budget', () => {
         if (seen.length >= 2) break;
       }
     })();
-    // A stream does not report when it is subscribed, so pauses are repeated until one arrives.
+    // A stream does not report when its subscription takes effect, so the test repeats pauses until two arrive.
     for (let round = 0; seen.length < 2; round += 1) {
       await other.acquire(`high-${round}`, Priority.HIGH);
       await other.release(`high-${round}`);

@@ -12,7 +12,7 @@ describe('a renewal', () => {
   let world: World;
   let run: TestRun;
   beforeAll(async () => {
-    // Only calls end expired leases here, because the sweep does not run.
+    // The sweep does not run during the test, so only calls end expired leases.
     world = await World.start({ config: { sweepMs: 3_600_000 } });
   });
   afterAll(() => world.stop());
@@ -42,7 +42,7 @@ describe('a renewal', () => {
     expect((await run.pool()).holders).toContain('a');
   });
 
-  it('that is missed frees the slot for the first queued agent (SB-8)', async () => {
+  it('that is late finds the slot given to the first queued agent (SB-8)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('high', Priority.HIGH);
@@ -85,7 +85,7 @@ describe('a renewal', () => {
     expect(await run.renew('a')).toBe('ACTIVE');
   });
 
-  it('leaves only the root a slot after the deadline of the run, and no grant (SB-8)', async () => {
+  it('returns no grant after the deadline of the run, when only the root keeps its slot (SB-8)', async () => {
     const deadline = new Date(world.clock.now().getTime() + 8_000);
     await run.open({ maxAgents: 3 }, { deadline });
     await run.acquire('asleep');

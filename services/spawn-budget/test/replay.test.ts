@@ -15,7 +15,7 @@ describe('a repeated request', () => {
     run = new TestRun(world);
   });
 
-  it('acquires no second slot and returns the same paused agent (SB-9)', async () => {
+  it('acquires no second slot and reports the same pause as the first call (SB-9)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     const first = await run.acquire('high', Priority.HIGH);
@@ -42,7 +42,7 @@ describe('a repeated request', () => {
     expect(await run.pool()).toMatchObject({ totalSpawns: 2 });
   });
 
-  it('is refused again even if a slot is free by now (SB-9)', async () => {
+  it('is refused again if the first request was refused, even if a slot is free by then (SB-9)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('a');
     const refusal = { reason: 'BUDGET_EXHAUSTED', metadata: { cap: 'max_agents' } };
@@ -55,7 +55,7 @@ describe('a repeated request', () => {
     );
   });
 
-  it('of a release or a reprioritization returns the same answer (SB-9)', async () => {
+  it('of a release or a reprioritization returns the slot changes of the first call (SB-9)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('high', Priority.HIGH);
@@ -80,7 +80,7 @@ describe('a repeated request', () => {
     expect(stateOf(await run.open({ maxAgents: 3 }))).toBe('ACTIVE');
   });
 
-  it('returns the same answer after a restart (SB-6, SB-9)', async () => {
+  it('gets the recorded slot changes even after a restart (SB-6, SB-9)', async () => {
     await run.open({ maxAgents: 3, maxTotalSpawns: 3, maxDepth: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('a');

@@ -77,7 +77,7 @@ describe('a reprioritization', () => {
     expect(slot?.grant).not.toBe('');
   });
 
-  it('to HIGH resumes a paused agent by pausing one of lower priority (SB-5)', async () => {
+  it('to HIGH resumes a paused agent by pausing an agent of lower priority (SB-5)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('a', Priority.LOW);
     await run.acquire('b', Priority.LOW);

@@ -23,7 +23,7 @@ it('keeps the pool of an ended run for the retention time, then deletes it with 
   world.advance(2_000);
   const notFound = { reason: 'POOL_NOT_FOUND' };
   await expect.poll(() => run.pool().catch(({ reason }) => ({ reason }))).toEqual(notFound);
-  // The same requests in a run of the same name are new requests.
+  // The request ids were deleted with the pool, so the same requests for the same run id are new requests.
   await run.open();
   await run.acquire('a');
   await world.stop();
@@ -40,7 +40,7 @@ async function close(repository: PoolRepository, run: RunKey): Promise<void> {
   await closePool(repository, request, false);
 }
 
-/** Sweeps the pools of a store every few milliseconds, an hour from now. */
+/** Starts a sweep of the pools of a store every 5 ms, with a clock that is one hour ahead. */
 function sweepLater(store: SpawnStore): void {
   const clock = new ManualClock(new Date(Date.now() + 3_600_000));
   const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });

@@ -10,14 +10,14 @@ const STATES = new Map<number, string>(
 );
 let runs = 0;
 
-/** Options of an open besides the caps. */
+/** Options of an OpenPool call other than the caps. */
 export interface OpenOptions {
   readonly priority?: Priority;
   readonly deadline?: Date;
   readonly requestId?: string;
 }
 
-/** Options of an acquire besides agent and priority. */
+/** Options of an Acquire call other than agent and priority. */
 export interface AcquireOptions {
   readonly requestId?: string;
   readonly depth?: number;
@@ -39,7 +39,7 @@ export class TestRun {
     this.runId = `run-${runs}`;
   }
 
-  /** The ids of the run in requests. */
+  /** The fields of a request that identify the run. */
   get id(): { tenant: string; runId: string } {
     return { tenant: this.tenant, runId: this.runId };
   }

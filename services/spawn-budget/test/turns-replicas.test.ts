@@ -22,7 +22,7 @@ import {
 const RUNS = ['run-1', 'run-2', 'run-3'];
 const MAX_AGENTS = 4;
 const PRIORITIES = [Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.CRITICAL];
-/** Liveness limit of all schedules on a busy machine, ms. */
+/** Timeout of all schedules together on a busy machine, ms. */
 const TIMEOUT_MS = 300_000 + schedulesOf(0.2) * 5_000;
 
 interface Run {
@@ -51,7 +51,10 @@ async function rejectExceededCaps(store: SpawnStore): Promise<void> {
   });
 }
 
-/** SQLite has no deferred triggers: the next change of a pool, which precedes that of its members, checks the last one. */
+/**
+ * SQLite has no deferred triggers, so each update of a pool, which precedes the update of its members, checks the
+ * result of the previous transaction.
+ */
 async function rejectOnSqlite(trx: Kysely<SpawnDatabase>): Promise<void> {
   const text = `create trigger within_cap before update on pools when ${HOLDERS} > ${MAX_AGENTS}
     begin select raise(abort, 'a cap is exceeded'); end`;
@@ -80,7 +83,7 @@ async function openReplica(
       if (isKilled()) throw new Error('The process was killed.');
       const { tenant, runId, slotSequence: sequence } = fromBinary(HookEventSchema, payload);
       const ofTenant = messages.get(tenant) ?? new Map<string, Published>();
-      // A lost mark repeats a message.
+      // A message is published again if the relay dies before it marks the message as published.
       if (!ofTenant.has(eventId)) ofTenant.set(eventId, { runId, sequence });
       messages.set(tenant, ofTenant);
     },
@@ -99,7 +102,7 @@ interface Replica extends PoolReplica {
   stop(): Promise<void>;
 }
 
-/** The slots of one schedule, in a tenant of its own. */
+/** Runs one schedule of acquires, releases and renewals in a tenant that only this schedule uses. */
 class Headcount {
   readonly #replicas: ReplicaSet<Replica>;
   readonly #tenant: string;
@@ -134,7 +137,7 @@ class Headcount {
       await this.#request(random, ({ repository }) => releaseChild(repository, run, name));
   }
 
-  /** No slot is lost: after all releases each pool grants as many slots as its cap says. */
+  /** Checks that no slot is lost: after all releases, each pool grants exactly as many slots as its cap allows. */
   async check(): Promise<void> {
     for (const run of this.#runs) {
       for (const name of this.#children.get(run) ?? []) {
@@ -153,7 +156,7 @@ class Headcount {
     await this.#checkPublished();
   }
 
-  /** Every event was published, those of each run in the order of their changes (HK-1, HK-2). */
+  /** Checks that every event was published, and the events of each run in the order of their changes (HK-1, HK-2). */
   async #checkPublished(): Promise<void> {
     const [first] = await this.#replicas.all();
     const published = () => first?.messages.get(this.#tenant) ?? new Map<string, Published>();
@@ -219,7 +222,7 @@ async function run(
 }
 
 it(
-  'keeps every cap, loses no slot and publishes in order in random schedules with kills on SQLite (SB-6, HK-1)',
+  'enforces every cap, loses no slot and publishes events in order, in random schedules with kills on SQLite (SB-6, HK-1)',
   async () => {
     await run('sqlite', { maxReplicas: 1, schedules: schedulesOf(0.1) });
   },
@@ -228,7 +231,7 @@ it(
 
 describe.runIf(isPostgresAvailable())('spawn-budgets on one PostgreSQL schema', () => {
   it(
-    'keep every cap, lose no slot and publish in order, with kills and lost sessions (SB-6, HK-1, SYS-5)',
+    'enforce every cap, lose no slot and publish events in order, in random schedules with kills and lost sessions (SB-6, HK-1, SYS-5)',
     async () => {
       await run('postgres', { maxReplicas: 4, schedules: schedulesOf(0.15) });
     },

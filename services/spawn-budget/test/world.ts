@@ -138,8 +138,8 @@ export class World {
   }
 
   /**
-   * Starts a second service on the same state, as a replica or as the successor of one that crashed; returns the
-   * supervisor's client of it.
+   * Starts a second service on the same state, as a replica or as the successor of one that crashed; returns a client
+   * of that service that calls as the supervisor.
    */
   async startReplica(): Promise<SpawnClient> {
     const replica = await this.#boot();

@@ -17,20 +17,23 @@ export interface SupervisorConfig {
   readonly edge: { readonly host: string; readonly port: number };
   /** Directory of keys and generated files. */
   readonly dataDir: string;
-  /** API keys of this process that are stored nowhere, with their persons; see the embedded platform. */
+  /** API keys of this process that are not stored, each with its person; used by the embedded platform. */
   readonly unsavedApiKeys?: ReadonlyMap<string, Person> | undefined;
   /** Name of this process among the replicas. */
   readonly replica: string;
   readonly store: StoreLocation;
-  /** The file of the agents that clients can start; undefined = only those in code. See agents-file.ts. */
+  /** The file that defines agents; undefined = only the agents in code. See agents-file.ts. */
   readonly agents: YamlInput | undefined;
-  /** Agents created by createAgent, beside those of the file. */
+  /** Agents created by createAgent, in addition to the agents of the file. */
   readonly agentsInCode?: readonly AgentManifest[] | undefined;
   /** The policy. */
   readonly policy: YamlInput;
   /** The file of the endpoints that are notified of approvals, halts and budgets; undefined = none. */
   readonly notifications: YamlInput | undefined;
-  /** The environment, in which the notifications file names variables. Contains secrets: never logged. */
+  /**
+   * All environment variables, because the notifications file refers to variables by name. They can be secrets and are
+   * never logged.
+   */
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Poll interval for notifications that are due, and the first delay after a failure, which doubles up to an hour. */
   readonly notifyPollMs: number;
@@ -41,15 +44,20 @@ export interface SupervisorConfig {
   readonly writTtlMs: number;
   /** Time until a pending approval expires; undefined = never. */
   readonly approvalTtlMs: number | undefined;
-  /** Whether the person who started a run may approve none of its actions, whatever the policy says. */
+  /** Whether the person who started a run must not approve its actions, regardless of the policy. */
   readonly fourEyes: boolean;
-  /** The person of the development key, exempt from the four-eyes rule where the policy says nothing. */
+  /**
+   * The person of the development key, who is exempt from the four-eyes rule unless `fourEyes` or the policy sets it.
+   */
   readonly developer?: string | undefined;
   /** Time until a signing key is rotated; undefined = never. */
   readonly keyRotationMs: number | undefined;
-  /** Tolerated difference to the clocks of other services. */
+  /** Tolerated clock difference between this service and others. */
   readonly clockLeewayMs?: number | undefined;
-  /** How long after its start a replica signs no checkpoint without the clocks of two peers; default 30,000. */
+  /**
+   * Time after its start during which a replica signs checkpoints only if the clocks of two peers confirm its clock;
+   * default 30,000.
+   */
   readonly clockAloneMs?: number | undefined;
   /** Interval of the sweeps: deadlines, expired approvals, purges, held events, changed files. */
   readonly sweepMs: number;
@@ -64,14 +72,14 @@ export interface SupervisorConfig {
   readonly haltWaitMs: number;
   /** Base URL of the model endpoint of agent-proxy, which IssueRunToken returns. */
   readonly agentProxyUrl?: (() => string) | undefined;
-  /** Limit of runs of one tenant in progress; undefined = unlimited. */
+  /** Maximum number of runs in progress of one tenant; undefined = unlimited. */
   readonly maxRunsPerTenant: number | undefined;
-  /** Limits of runs that wait for their start, of all tenants and of one (BD-5). */
+  /** Maximum number of runs that are waiting to start: of all tenants, and of one tenant (BD-5). */
   readonly maxQueuedRuns: number;
   readonly maxQueuedRunsPerTenant: number;
   /** Limit of public calls of one tenant: rate per second, and burst. */
   readonly tenantRate: TenantRate;
-  /** The OIDC issuer whose tokens are accepted besides API keys; undefined = only API keys. */
+  /** The OIDC issuer whose tokens are accepted in addition to API keys; undefined = only API keys. */
   readonly oidc: OidcSettings | undefined;
   /** Origins of web pages that may call the public listener. */
   readonly allowedOrigins: readonly string[];
@@ -83,7 +91,10 @@ export interface SupervisorConfig {
   readonly drainMs: number;
   /** Poll interval for events that another process wrote. */
   readonly watchPollMs: number;
-  /** Silence of a watch after which its client gets a heartbeat; clients reconnect after three times the default. */
+  /**
+   * Time without a message on a watch stream after which the server sends a heartbeat; clients reconnect after three
+   * times the default of this setting.
+   */
   readonly watchHeartbeatMs: number;
   /** How long the content of a run that is not retained can be read after its end. */
   readonly purgeAfterMs: number;
@@ -139,8 +150,8 @@ export const SUPERVISOR_DEFAULTS = {
 
 /**
  * Reads the configuration of a supervisor process.
- * @throws ConfigError naming every missing or malformed variable of this function; those of the public listener and the
- *   store are read afterwards and reported separately
+ * @throws ConfigError naming every missing or malformed variable that this function reads itself; the variables of the
+ *   public listener and of the store are read afterwards and reported separately
  */
 export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): SupervisorConfig {
   const values = readEnv(env, {
@@ -170,12 +181,12 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       default: SUPERVISOR_DEFAULTS.approvalTtlMs,
       min: 1,
       about:
-        'time after which an unanswered approval expires: an action counts as rejected, and an unknown outcome of a call stays unknown',
+        'time after which an unanswered approval expires: an action is then rejected, and an unknown outcome of a call stays unknown',
     }),
     fourEyes: variable.boolean('WRIT_FOUR_EYES', {
       default: SUPERVISOR_DEFAULTS.fourEyes,
       about:
-        'whether the person who started a run may approve none of its actions, regardless of the policy',
+        'whether the person who started a run is forbidden to approve its actions, regardless of the policy',
     }),
     reconcileMs: variable.duration('WRIT_RECONCILE_INTERVAL', {
       default: SUPERVISOR_DEFAULTS.reconcileMs,
@@ -186,12 +197,13 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     purgeAfterMs: variable.duration('WRIT_PURGE_AFTER', {
       default: SUPERVISOR_DEFAULTS.purgeAfterMs,
       min: 0,
-      about: 'how long after its end the content of a run that is not retained can be read',
+      about:
+        'how long the content of a run that is not retained can be read after the run has ended',
     }),
     auditCheckpointRecords: variable.integer('WRIT_AUDIT_CHECKPOINT_RECORDS', {
       default: SUPERVISOR_DEFAULTS.auditCheckpointRecords,
       min: 1,
-      about: 'number of audit records without a checkpoint at which one is signed',
+      about: 'number of unsigned audit records at which a checkpoint is signed',
     }),
     auditCheckpointMs: variable.duration('WRIT_AUDIT_CHECKPOINT_EVERY', {
       default: SUPERVISOR_DEFAULTS.auditCheckpointMs,

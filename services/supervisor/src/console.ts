@@ -10,16 +10,16 @@ const MISSING =
 
 /** Settings of the console. */
 export interface ConsoleSettings {
-  /** Folder with the built files; undefined = those of the package @writ/console, if they are built. */
+  /** Folder with the built files; undefined = the files of the package @writ/console, if they are built. */
   readonly folder: string | undefined;
-  /** URL of a trace, in which `{trace_id}` stands for its id; undefined = no link. */
+  /** URL template of a trace, in which `{trace_id}` is replaced with the trace id; undefined = no link. */
   readonly traceUrl: string | undefined;
   /** Client of the OIDC issuer for people who sign in with a browser; undefined = API keys only. */
   readonly oidcClientId: string | undefined;
   readonly oidcScope: string;
 }
 
-/** Serves the console at the public port, with what its pages need before a person has signed in (PE-2). */
+/** Serves the console at the public port, and the settings that its pages need before a person has signed in (PE-2). */
 export function consoleFiles(
   { folder, traceUrl, oidcClientId, oidcScope }: ConsoleSettings,
   oidc: OidcSettings | undefined,
@@ -47,7 +47,7 @@ export function consoleFiles(
 }
 
 function builtFolder(folder: string | undefined): string | undefined {
-  // The published package contains the files; in the repository they are those of @writ/console.
+  // The published package contains the files; in the repository, they are read from the package @writ/console.
   const packaged = join(import.meta.dirname, '../console');
   const candidates = folder === undefined ? [packaged, workspaceFolder()] : [folder];
   return candidates.find((one) => one !== undefined && existsSync(join(one, 'index.html')));

@@ -17,7 +17,7 @@ import type { SupervisorPeers } from './peers/peers.ts';
 import type { OrderRow } from './store/change/commit-notes.ts';
 import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
-/** What every handler, order and sweep of the supervisor works with; built by service.ts. */
+/** Dependencies of the handlers, orders and sweeps of the supervisor; created by service.ts. */
 export interface SupervisorContext {
   readonly config: SupervisorConfig;
   readonly store: SupervisorStore;
@@ -38,13 +38,16 @@ export interface SupervisorContext {
   readonly checkpointFile?: CheckpointFile | undefined;
   /** Events of the bus that wait for their predecessors (HK-1). */
   readonly heldEvents: HeldEvents;
-  /** The starts that wait for running work (BD-5). */
+  /** Queue of the starts that wait while too many runs are active (BD-5). */
   readonly starts: StartQueue<OrderRow>;
-  /** The agents that can be started now, by name; a running run has its own, see store/run. */
+  /**
+   * The agents that can currently be started, by name. A run keeps the definitions with which it started; see
+   * store/run.
+   */
   readonly agents: ReadonlyMap<string, AgentManifest>;
-  /** The endpoints that are notified now. */
+  /** The current notification endpoints. */
   readonly notifications: Notifications;
-  /** The rules in force now; {@link transact} keeps them unchanged for a transaction (SV-3). */
+  /** The current policy; {@link transact} keeps it unchanged for a transaction (SV-3). */
   readonly policy: Policy;
 }
 
@@ -52,14 +55,14 @@ export interface SupervisorContext {
 export interface Tx {
   readonly trx: SupervisorTransaction;
   readonly at: Date;
-  /** The context with the policy and the agents of the start of the transaction. */
+  /** The context, with the policy and the agents as of the start of the transaction. */
   readonly context: SupervisorContext;
 }
 
 /**
  * Runs `work` in one transaction.
- * @param options what it touches, everything by default; `background`: whether no caller waits for it; `urgent`:
- *   whether it goes before other transactions
+ * @param options `run`, `runs`, `tenant` and `resource`: what the transaction locks, everything by default;
+ *   `background`: whether no caller waits for it; `urgent`: whether it takes precedence over other transactions
  */
 export async function transact<T>(
   context: SupervisorContext,

@@ -8,7 +8,7 @@ const OIDC = {
 };
 
 describe('edge config', () => {
-  it('accepts no tokens and limits tenants to the defaults by default (SYS-4)', () => {
+  it('accepts no OIDC tokens and applies the default tenant limits when no variable is set (SYS-4)', () => {
     expect(readEdgeConfig({})).toEqual({ ...EDGE_DEFAULTS, oidc: undefined });
   });
 

@@ -9,14 +9,14 @@ import {
 import type { TlsFileNames } from '@writ/rpc';
 import type { ConsoleSettings } from './console.ts';
 
-/** The configuration of the public listener. */
+/** The configuration of the public listener and of the limits of runs and calls. */
 export interface EdgeConfig {
   readonly maxRunsPerTenant: number;
   readonly maxQueuedRuns: number;
   readonly maxQueuedRunsPerTenant: number;
   readonly tenantRate: TenantRate;
   readonly oidc: OidcSettings | undefined;
-  /** Origins of web pages that may call it (CORS). */
+  /** Origins of web pages that may call the public listener (CORS). */
   readonly allowedOrigins: readonly string[];
   /** The TLS files of the listener; undefined = cleartext. */
   readonly edgeTls: TlsFileNames | undefined;
@@ -40,8 +40,8 @@ export const EDGE_DEFAULTS = {
 
 /**
  * Reads the configuration of the public listener.
- * @throws ConfigError naming every malformed variable; or, if none is, the first missing or conflicting TLS or OIDC
- *   variable
+ * @throws ConfigError naming every malformed variable, or, if no variable is malformed, the first missing or
+ *   conflicting TLS or OIDC variable
  */
 export function readEdgeConfig(env: Environment): EdgeConfig {
   const { perSecond, burst, certFile, keyFile, ...values } = readEnv(env, {
@@ -55,7 +55,8 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     }),
     consoleFolder: variable.string('WRIT_CONSOLE_DIR', {
       optional: true,
-      about: 'the folder with the built files of the console; default: those of @writ/console',
+      about:
+        'the folder with the built files of the console; default: the files in the package @writ/console',
     }),
     traceUrl: variable.string('WRIT_CONSOLE_TRACE_URL', {
       optional: true,
@@ -74,17 +75,17 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     maxRunsPerTenant: variable.integer('WRIT_TENANT_MAX_RUNS', {
       default: EDGE_DEFAULTS.maxRunsPerTenant,
       min: 0,
-      about: 'limit of runs of one tenant in progress',
+      about: 'limit of runs in progress of one tenant',
     }),
     maxQueuedRuns: variable.integer('WRIT_MAX_QUEUED_RUNS', {
       default: EDGE_DEFAULTS.maxQueuedRuns,
       min: 1,
-      about: 'limit of runs of all tenants that wait for their start',
+      about: 'limit of runs of all tenants that are waiting to start',
     }),
     maxQueuedRunsPerTenant: variable.integer('WRIT_TENANT_MAX_QUEUED_RUNS', {
       default: EDGE_DEFAULTS.maxQueuedRunsPerTenant,
       min: 1,
-      about: 'limit of runs of one tenant that wait for their start; lasting load lowers it',
+      about: 'limit of runs of one tenant that are waiting to start; lowered under sustained load',
     }),
     perSecond: variable.integer('WRIT_TENANT_RATE', {
       default: EDGE_DEFAULTS.tenantRate.perSecond,
@@ -104,7 +105,7 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     }),
     issuer: variable.url('WRIT_OIDC_ISSUER', {
       optional: true,
-      about: 'the OIDC issuer whose tokens are accepted besides API keys',
+      about: 'the OIDC issuer whose tokens are accepted in addition to API keys',
     }),
     audience: variable.string('WRIT_OIDC_AUDIENCE', {
       optional: true,

@@ -68,8 +68,8 @@ export interface SupervisorEvents {
     at: Date,
   ): Promise<void>;
   /**
-   * An approval was decided, expired, or was withdrawn by its agent; `status` is its state. Its wait becomes a span of
-   * the run.
+   * An approval was decided, expired, or was withdrawn by its agent; `status` is the state of the approval. The time
+   * from `waitedFor.since` to `at` becomes a span of the run.
    */
   approvalDecided(
     trx: SupervisorTransaction,
@@ -94,8 +94,8 @@ export interface SupervisorEvents {
     at: Date,
   ): Promise<void>;
   /**
-   * A call started, according to its receipt (HK-1). Published for a gateway that does not publish tool events; for
-   * another, only appended to the timeline, which may have the event of the gateway already.
+   * A call started, according to its receipt (HK-1). The event is published if the gateway does not publish tool events
+   * itself; otherwise it is only appended to the timeline, which may already contain the event of the gateway.
    */
   toolStarted(
     trx: SupervisorTransaction,
@@ -110,7 +110,7 @@ export interface SupervisorEvents {
     call: ReceiptedCall,
     at: Date,
   ): Promise<void>;
-  /** A proposal was decided: sets span attributes and counts. The timeline entry is written separately. */
+  /** A proposal was decided: sets span attributes and increments counters. The timeline entry is written separately. */
   decided(trx: SupervisorTransaction, row: DecisionRow, actionKind: string): void;
   /** A writ was signed. */
   writMinted(trx: SupervisorTransaction, executedFrom: string): void;
@@ -211,7 +211,7 @@ export function createSupervisorEvents(
       const name = 'AUDIT_CHECKPOINT';
       await emitOutsideRuns(trx, {
         name,
-        // With the signature, so that a number which was signed twice is two events.
+        // The id depends on the signature, so that two checkpoints with the same number have different event ids.
         eventId: derivedId('evt', tenant, signed, name),
         tenant,
         fields: {
@@ -240,7 +240,7 @@ function emitterOf(telemetry: Telemetry, notify: Notify) {
       'evt',
       run.run_id,
       agent.instance,
-      // A call with unknown outcome has a second approval.
+      // A call has a second approval when its outcome is unknown, so the approval id distinguishes the events.
       fields.approvalId ?? fields.haltId ?? callId,
       name,
     );

@@ -82,7 +82,7 @@ export const createSupervisor = defineService({
         new AuditChainer({ ...context, isClockConfirmed, isClockSkewed }),
         new NotificationSender({ ...context, current: () => notifications.current }),
       ],
-      // A step that waits for a peer is repeated after the next start.
+      // A step that still waits for a peer after this time is repeated after the next start.
       limits: { backgroundMs: config.drainMs },
       exposes: { edgeAddress: edge.address },
     };
@@ -103,7 +103,7 @@ async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
   const notify = notifier(() => notifications.current);
   const store = await host.openStore(
     (observer) => openSupervisorStore(config.store, () => relay.wake(), observer),
-    // Its events are few, and they are in the timeline already.
+    // The outbox needs no flush interval: the supervisor emits few events, and they are already on the timeline.
     {
       flushIntervalMs: 0,
       onRecovery: (trx, order) => recordRecoveryHalt(trx, order, clock.now()),

@@ -23,7 +23,9 @@ import type { DecisionRow } from './store/review/decisions.ts';
 import type { SupervisorTransaction } from './store/supervisor-store.ts';
 import type { EventScope } from './wire/hook-fields.ts';
 
-/** Records the wait for a person as a span of the run: who decided what, as ids (SYS-1). */
+/**
+ * Records the wait for a person as a span of the run, with the ids of the approver, the approval and the call (SYS-1).
+ */
 export function traceWait(
   { traces, tracer }: Telemetry,
   trx: SupervisorTransaction,

@@ -36,7 +36,7 @@ describe('heartbeats of a watch of approvals', () => {
     let connections = 0;
     const wire = await startFaultProxy(() => {
       connections += 1;
-      // The connections after the silent one are served.
+      // The proxy serves every connection after the silent one.
       if (connections === 2) setImmediate(() => wire.fail('none'));
       return harness.supervisor.service.edgeAddress ?? '';
     });
@@ -52,7 +52,7 @@ describe('heartbeats of a watch of approvals', () => {
     for await (const { approval } of approvals.watchApprovals({})) {
       seen.push([approval?.callId, approval?.state]);
       if (seen.length === 2) {
-        // The connection stays open, as that to a frozen supervisor does.
+        // The connection stays open, like a connection to a paused supervisor.
         wire.fail('stalled');
         await reject(first);
         await escalate('op-3');

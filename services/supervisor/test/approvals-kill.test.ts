@@ -138,7 +138,7 @@ describe('approvals that are pending when the supervisor is killed', () => {
       return [error.metadata.decided_by, false];
     }
   };
-  it('survive a kill, 200 of them, and are decided once by one of two racing people (SV-5, SYS-4)', async () => {
+  it('survive a kill (200 approvals), and each is decided once when two people race (SV-5, SYS-4)', async () => {
     const first = await startProcess();
     const approvalIds = await escalate(first.address, first.edgeAddress);
     expect(new Set(approvalIds).size).toBe(RUNS * CALLS);

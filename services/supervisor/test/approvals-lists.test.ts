@@ -84,7 +84,7 @@ describe('approvals with a time limit', () => {
   });
   afterEach(() => harness.close());
 
-  it('expire as a rejection (SV-5)', async () => {
+  it('end the action with approval_expired and cannot be decided after they expire (SV-5)', async () => {
     const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     clock.advance(60_000);
@@ -105,7 +105,7 @@ describe('approvals with a time limit', () => {
     });
   });
 
-  it('expire when an earlier one cannot be settled (SV-5)', async () => {
+  it('expire even if an approval that expired earlier cannot be settled (SV-5)', async () => {
     const agent = await harness.agent();
     const { approvalId: broken } = await agent.propose('op-1', refund(1200));
     clock.advance(1);
@@ -150,7 +150,7 @@ describe('approvals with a time limit', () => {
   });
 
   it.skipIf(process.env.WRIT_TEST_POSTGRES_URL !== undefined).each(['tenant', 'run'] as const)(
-    'are watched without reading the approvals of the past, by %s (SV-5, BD-2)',
+    'are watched by %s without reading approvals that were closed earlier (SV-5, BD-2)',
     async (of) => {
       const store = await openSecondStore(harness.supervisor);
       try {

@@ -35,7 +35,7 @@ describe('the rights of an approver', () => {
   const read = async (approvalId: string, person: PersonName = 'dora') =>
     (await harness.approvals(person).getApproval({ approvalId })).approval;
 
-  it('do not include arguments that the policy does not name as editable (SV-5)', async () => {
+  it('include changes only of arguments that the policy lists as editable (SV-5)', async () => {
     const approvalId = await pending();
     expect(await read(approvalId)).toMatchObject({
       editableArguments: [{ argument: 'amount_usd', maxJson: '800', decimals: 2 }],
@@ -54,7 +54,7 @@ describe('the rights of an approver', () => {
       metadata: { locked: 'user_id,reason', editable: 'amount_usd' },
     });
     expect((await read(approvalId))?.state).toBe(ApprovalState.PENDING);
-    // White space around a text is no change: the tool receives it trimmed.
+    // Leading and trailing white space is not a change: the tool receives the text trimmed.
     const { approval } = await decide(approvalId, {
       ...ARGS,
       reason: ' Paid twice. ',
@@ -64,7 +64,7 @@ describe('the rights of an approver', () => {
     expect(approval?.readerRights).toBeUndefined();
   });
 
-  it('follow the rule that escalated, then the tool, and can lock everything (SV-5)', async () => {
+  it('come from the editable list of the rule that escalated, otherwise from human.editable of the tool, which can lock every argument (SV-5)', async () => {
     const approvalId = await pending(
       policyText
         .replace(
@@ -91,7 +91,7 @@ describe('the rights of an approver', () => {
     expect((await read(locked))?.readerRights).toMatchObject({ mayApprove: true, mayEdit: false });
     await expect(decide(locked, { ...ARGS, amount_usd: 5 })).rejects.toMatchObject({
       message: expect.stringContaining(
-        'approvers change no argument; approve the action unchanged',
+        'the policy does not let approvers change arguments; approve the action unchanged',
       ),
     });
     expect((await decide(locked, undefined)).approval?.state).toBe(ApprovalState.APPROVED);
@@ -119,7 +119,7 @@ describe('the rights of an approver', () => {
     expect(approval?.state).toBe(ApprovalState.APPROVED);
   });
 
-  it('never exceed an approved amount by rounding (SV-5, TG-3)', async () => {
+  it('exclude amounts with fractions of a cent, which are rejected instead of rounded (SV-5, TG-3)', async () => {
     const approvalId = await pending();
     await expect(decide(approvalId, { ...ARGS, amount_usd: 700.555 })).rejects.toMatchObject({
       reason: 'INVALID_ARGUMENTS',
@@ -146,11 +146,11 @@ describe('the rights of an approver', () => {
     expect(refused.executedAction).toBeUndefined();
   });
 
-  it('are those of any role, and a missing one is named (SV-5, PE-1)', async () => {
+  it('come from any role of the approver, and the refusal names a missing role (SV-5, PE-1)', async () => {
     const approvalId = await pending(
       policyText.replace('max_usd: 800', 'max_usd: 2000\n      role: approver'),
     );
-    // As the development key: all roles, admin included.
+    // anna has several roles, admin included, like the development key.
     const anna = await read(approvalId, 'anna');
     expect(anna?.caps).toMatchObject([{ argument: 'amount_usd', maxJson: '2000' }]);
     const { approval } = await decide(approvalId, undefined, 'anna');
@@ -161,7 +161,7 @@ describe('the rights of an approver', () => {
       policyText.replace('max_usd: 800', 'max_usd: 2000\n      role: admin'),
     );
     const refusal =
-      'dora is not permitted to approve issue_refund: a cap on amount_usd requires the role admin; this approver has approver.';
+      'dora is not permitted to approve issue_refund: a cap on amount_usd requires the role admin; roles of this approver: approver.';
     expect((await read(other))?.readerRights).toMatchObject({
       mayApprove: false,
       mayEdit: false,
@@ -173,7 +173,7 @@ describe('the rights of an approver', () => {
     });
   });
 
-  it('apply changes of arguments, and record the basis with an empty comment (SV-5)', async () => {
+  it('allow an edit by changes_json, whose basis is recorded while the comment stays empty (SV-5)', async () => {
     const approvalId = await pending();
     const edit = (value: { argumentsJson?: string; changesJson?: string }) =>
       harness.approvals('dora').decideApproval({

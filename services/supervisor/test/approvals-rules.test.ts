@@ -37,7 +37,7 @@ describe('approvals with a modified policy', () => {
     });
   };
 
-  it('never exceed a limit of 2,000 with two pending refunds of 1,200 (SV-5)', async () => {
+  it('never exceed a run limit of 2,000 when two refunds of 1,200 are pending (SV-5)', async () => {
     await under(policyText.replace('max_usd: 800', 'max_usd: 5000'));
     const agent = await harness.agent();
     const first = await agent.propose('op-1', refund(1200));
@@ -125,7 +125,7 @@ describe('approvals with a modified policy', () => {
 });
 
 describe('an approval of a tool whose schema changed since the escalation', () => {
-  it('is rejected with the argument, and with a field only if the answer has edits (SV-5, SYS-3)', async () => {
+  it('is rejected with an error that names the argument, and the field if there are edits (SV-5, SYS-3)', async () => {
     const clock = new ManualClock(new Date());
     const harness = await RefundHarness.start({ clock });
     onTestFinished(() => harness.close());

@@ -92,7 +92,7 @@ describe('the audit chainer', () => {
     await assertSound('acme', 10);
   });
 
-  it('releases its lease when it stops, so that another replica continues at once (SV-8)', async () => {
+  it('releases its lease when it stops, so that another replica can link at once (SV-8)', async () => {
     const one = harness.chainer('one');
     one.start();
     await harness.append('acme', 1);
@@ -105,7 +105,7 @@ describe('the audit chainer', () => {
     await assertSound('acme', 2);
   });
 
-  it('is woken by commits and signs checkpoints by count and by time (SV-8)', async () => {
+  it('links records after commits, and signs checkpoints by count and by time (SV-8)', async () => {
     const one = harness.chainer('one');
     one.start();
     await harness.append('acme', 3);
@@ -122,7 +122,7 @@ describe('the audit chainer', () => {
     await assertSound('acme', 4);
   });
 
-  it('signs no checkpoint before its clock is known to be right (SV-8, BD-3)', async () => {
+  it('signs no checkpoint before its clock is confirmed (SV-8, BD-3)', async () => {
     harness.isClockConfirmed = false;
     await harness.append('acme', 3);
     await harness.chainer('one').pass();
@@ -141,7 +141,7 @@ describe('the audit chainer', () => {
     'continues while a replica whose clock is far %s holds the lease, without a fork (SV-8, BD-3)',
     async (_, skewMs) => {
       const clock = new ManualClock(new Date(harness.clock.now().getTime() + skewMs));
-      // It has just started, and does not know the clocks of its peers yet.
+      // The replica has just started and has not compared its clock with the clocks of its peers.
       const wrong = harness.chainer('wrong', { clock, isClockConfirmed: () => false });
       const right = harness.chainer('right');
       await harness.append('acme', 2);

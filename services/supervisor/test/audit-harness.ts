@@ -55,10 +55,10 @@ export class AuditHarness {
     return new AuditHarness(dataDir, store, signer, clock);
   }
 
-  /** Whether the clock of its chainers is known to be right. */
+  /** Whether the clock of the chainers is confirmed by comparison with other clocks. */
   isClockConfirmed = true;
 
-  /** A chainer, with some parts of its own. */
+  /** Creates a chainer; `own` replaces some of its parts. */
   chainer(replica: string, own: Partial<ChainerParts> = {}): AuditChainer {
     const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
     const config: ChainerParts['config'] = { ...CHAINER_SETTINGS, replica };
@@ -76,7 +76,7 @@ export class AuditHarness {
     return createVerifier({ trust: trustSigners(this.signer), clock: this.clock });
   }
 
-  /** A guard that has seen nothing. */
+  /** Creates a guard that has not read any chain yet. */
   guard(
     store: Pick<SupervisorStore, 'db'> = this.store,
     verifier: Verifier = this.verifier,

@@ -54,7 +54,7 @@ describe('the audit log', () => {
     });
   });
 
-  it('lists no kind that does not exist, and names the kinds (SV-8, SYS-3)', async () => {
+  it('rejects an unknown kind, and names the valid kinds (SV-8, SYS-3)', async () => {
     const audit = harness.supervisor.as('anna', AuditService);
     await expect(audit.listAuditRecords({ kind: 'approvals' })).rejects.toMatchObject({
       reason: 'INVALID_FIELD',
@@ -85,7 +85,8 @@ describe('the audit log', () => {
       'approval op-1 pending',
       'receipt op-1 ok',
       'approval op-1 resolved',
-      // The signal that wakes the worker carries a new writ, with which it reads the gateway's record.
+      // The signal that wakes the worker contains a new writ, which the worker uses to read the recorded outcome from
+      // the gateway.
       'writ op-1',
     ];
     await expect.poll(async () => summaryOf(await record(agent))).toEqual(expected);
@@ -107,7 +108,7 @@ describe('the audit log', () => {
     await cancel(agent);
   });
 
-  it('records a child, one that was refused a slot, and the end of each (SV-8, SB-2)', async () => {
+  it('records the start and end of a child, and a child that was refused a slot (SV-8, SB-2)', async () => {
     const family = await Family.start();
     try {
       const lead = await family.lead();

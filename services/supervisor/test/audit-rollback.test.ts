@@ -54,14 +54,14 @@ describe('a database whose audit chain is rolled back', () => {
       const published = checkpoints.filter((event) => event.tenant === tenant);
       expect(published.at(-1)?.auditCheckpoint?.count).toBe(BigInt(count));
     });
-  /** Signs checkpoints 1 and 2 over two and four records. */
+  /** Appends four records and waits for two checkpoints, which cover two and four records. */
   const signTwice = async (tenant: string): Promise<void> => {
     await append(tenant, 2);
     await signed(tenant, 2);
     await append(tenant, 2, 'later');
     await signed(tenant, 4);
   };
-  /** Removes everything after the first checkpoint, as if it had never been. */
+  /** Deletes all records and checkpoints after the first checkpoint, and resets the end of the chain to it. */
   const rollBack = async (tenant: string): Promise<void> =>
     await database.transaction(async (trx) => {
       await trx
@@ -90,7 +90,7 @@ describe('a database whose audit chain is rolled back', () => {
     });
   };
 
-  it('gets no signature from the running supervisor, while other tenants do (SV-8)', async () => {
+  it('is not signed by the running supervisor, which still signs the chains of other tenants (SV-8)', async () => {
     await start();
     await signTwice('acme');
     await rollBack('acme');
@@ -100,7 +100,7 @@ describe('a database whose audit chain is rolled back', () => {
         /tenant acme has 2 records, but 4 were seen, with checkpoint 2/,
       ),
     });
-    // New records are linked, but not signed, also where the chain is longer again.
+    // New records are linked but not signed, even after the chain is longer than before the rollback.
     await append('acme', 5, 'forged');
     await append('rivals', 2);
     await signed('rivals', 2);
@@ -116,7 +116,7 @@ describe('a database whose audit chain is rolled back', () => {
     expect((await exportLines(supervisor, 'eve')).length).toBeGreaterThan(4);
   });
 
-  it('gets no signature when only checkpoints are missing, which the error says (SV-8)', async () => {
+  it('is not exported when only checkpoints are missing, and the error reports them (SV-8)', async () => {
     await start();
     await signTwice('acme');
     await database.transaction(async (trx) => {
@@ -136,7 +136,7 @@ describe('a database whose audit chain is rolled back', () => {
     });
   });
 
-  it('is found after a restart by the published checkpoint (SV-8)', async () => {
+  it('is detected after a restart with the published checkpoint (SV-8)', async () => {
     await start();
     await signTwice('acme');
     const [, last] = checkpoints.map(({ auditCheckpoint }) => auditCheckpoint);
@@ -152,13 +152,15 @@ describe('a database whose audit chain is rolled back', () => {
         /^The chain was rolled back: it ends with record 2, but checkpoint 2, published at .*, covers 4 records\.$/,
       ),
     });
-    // The signatures over the grown chain are valid, and it has another record 4.
+    // The signatures of the extended chain are valid, but its record 4 differs from the original record 4.
     await append('acme', 5, 'forged');
-    // A checkpoint covers two records or more: the seventh may be left for the next one.
+    // With these settings, two unsigned records make a checkpoint due, so the seventh record may not be covered yet.
     await vi.waitFor(async () => expect((await chainOf('acme')).signed_count).toBeGreaterThan(5));
     expect(await verify(await exportLines(supervisor), jws)).toMatchObject({
       holds: false,
-      sentence: expect.stringMatching(/a record up to record 4 was changed after checkpoint 2/),
+      sentence: expect.stringMatching(
+        /record 4 or an earlier record was changed after checkpoint 2/,
+      ),
     });
   });
 
@@ -186,7 +188,9 @@ describe('a database whose audit chain is rolled back', () => {
     await writeFile(file, '{"signed":"eyJ","type":"checkpoint"}\n');
     await expect(supervisor.restart()).rejects.toMatchObject({
       reason: 'INVALID_FILE',
-      message: expect.stringMatching(/line 1 is invalid; correct WRIT_AUDIT_CHECKPOINT_FILE/),
+      message: expect.stringMatching(
+        /line 1 is not a valid checkpoint; correct WRIT_AUDIT_CHECKPOINT_FILE/,
+      ),
     });
   });
 

@@ -145,7 +145,7 @@ describe('the events of an agent', () => {
     expect(await timeline(other)).toEqual([RUN_START, 'decision', RUN_END, 'result']);
   });
 
-  it('stay held while a worker that took over repeats a review of an earlier step (HK-1)', async () => {
+  it('stay buffered while a worker that took over repeats a review of an earlier step (HK-1)', async () => {
     const agent = await harness.agent();
     const { runId, agentInstance } = agent.scope;
     const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);
@@ -174,7 +174,7 @@ describe('the events of an agent', () => {
     ]);
   });
 
-  it('wait for their predecessors, and at most until the next review of the agent (HK-1)', async () => {
+  it('are recorded after their predecessors, or at the next review if a predecessor is lost (HK-1)', async () => {
     const agent = await harness.agent();
     const { runId, agentInstance } = agent.scope;
     const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);
@@ -200,7 +200,7 @@ describe('the events of an agent', () => {
     ]);
   });
 
-  it('wait for the model calls of an earlier step without a review, whichever the bus delivers first (HK-1)', async () => {
+  it('wait for the model calls of an earlier step without a review, in any order of delivery (HK-1)', async () => {
     const agent = await harness.agent();
     const { runId, agentInstance } = agent.scope;
     const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);
@@ -227,7 +227,7 @@ describe('the events of an agent', () => {
     expect((await timeline(agent)).slice(0, order.length)).toEqual(order);
   });
 
-  it('wait for the model calls and guardrails of the same step, whichever the bus delivers first (HK-1)', async () => {
+  it('wait for the model calls and guardrails of the same step, in any order of delivery (HK-1)', async () => {
     const agent = await harness.agent();
     const { runId, agentInstance } = agent.scope;
     const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);
@@ -259,7 +259,7 @@ describe('the events of an agent', () => {
     ]);
   });
 
-  it('of a worker go back to it with the order that ends its agents, in case it has not stored them (HK-1)', async () => {
+  it('are returned to the worker in the cancel request, in case it has not stored them (HK-1)', async () => {
     const agent = await harness.agent();
     const { fakes } = harness.supervisor;
     const begun = encoded(agent, 'STEP_START');
@@ -271,7 +271,7 @@ describe('the events of an agent', () => {
     expect(orders.map(({ recordedEvents }) => recordedEvents)).toEqual([[Buffer.from(begun)]]);
   });
 
-  it('that worker and meter answer when the agent ends precede RUN_END (HK-1)', async () => {
+  it('precede RUN_END when the worker and the meter return them at the end of the agent (HK-1)', async () => {
     const agent = await harness.agent();
     const { fakes } = harness.supervisor;
     const own = (event: Uint8Array<ArrayBuffer>) => ({ event, mac: new Uint8Array() });
@@ -295,7 +295,7 @@ describe('the events of an agent', () => {
     ]);
   });
 
-  it('that the worker answers precede RUN_END also when a call in flight delays the end (HK-1)', async () => {
+  it('precede RUN_END when the worker returns them and a call in flight delays the end (HK-1)', async () => {
     const agent = await harness.agent();
     const { fakes } = harness.supervisor;
     const unused = await agent.propose('op-1', LOOK_UP);

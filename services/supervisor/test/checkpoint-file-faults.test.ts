@@ -23,13 +23,13 @@ describe.runIf(isSmallDiskAvailable())('the checkpoint file on a full disk', () 
     await harness.close();
   });
 
-  it('keeps whole lines only, and gets what it lacks with the next checkpoint (SV-8, SYS-3)', async () => {
+  it('contains only whole lines, and receives the missing checkpoints with the next one (SV-8, SYS-3)', async () => {
     const checkpointFile = await CheckpointFile.open(path, harness.guard());
     const chainer = harness.chainer('one', { checkpointFile });
     await harness.append('acme', 3);
     await chainer.pass();
     disk.fill();
-    // The free space of the last page suffices for some lines, and for a part of another one.
+    // The free space of the last page suffices for some whole lines and for a part of the next line.
     for (let n = 0; (await readFile(path, 'utf8')).endsWith('\n'); n += 1) {
       if (n === MAX_CHECKPOINTS) throw new Error('The disk is not full.');
       await harness.append('acme', 3);

@@ -35,17 +35,18 @@ describe('the checkpoint file', () => {
       typeof line === 'string' || line.type === 'record' ? '' : line.signed,
     );
   };
-  /** The stored checkpoints of both tenants, as the file has them. */
+  /** Returns the stored checkpoints as JWS: the checkpoints of acme, then the checkpoints of rivals. */
   const stored = async (): Promise<string[]> => {
     const [acme, rivals] = [await harness.chain('acme'), await harness.chain('rivals')];
     return [...acme.checkpoints, ...rivals.checkpoints].map(({ signed }) => signed);
   };
 
-  it('gets the checkpoints that it lacks at the start, also of tenants without new records (SV-8)', async () => {
+  it('receives missing checkpoints at the start, even for tenants without new records (SV-8)', async () => {
     const first = harness.chainer('one', { checkpointFile: await openFile() });
     await harness.append('acme', 3);
     await first.pass();
-    // As after a crash between the commit of a checkpoint and its line, or when another replica has signed it.
+    // Simulates a crash between the commit of a checkpoint and the write of its line, or a checkpoint that another
+    // replica signed.
     await harness.append('acme', 3);
     await harness.append('rivals', 3);
     await harness.chainer('one').pass();
@@ -60,7 +61,7 @@ describe('the checkpoint file', () => {
     expect(await written()).toEqual(await stored());
   });
 
-  it('is read with one signature for each tenant, that over the most records (SV-8)', async () => {
+  it('is read by verifying only the checkpoint of each tenant that covers the most records (SV-8)', async () => {
     const chainer = harness.chainer('one', { checkpointFile: await openFile() });
     for (const tenant of ['acme', 'rivals', 'acme', 'acme']) {
       await harness.append(tenant, 3);
@@ -106,7 +107,7 @@ describe('the checkpoint file', () => {
     const foreign = createVerifier({ trust: trustSigners(forger), clock });
     await expect(openFile(foreign)).rejects.toMatchObject({
       reason: 'INVALID_FILE',
-      message: expect.stringContaining('the signature of line 1 is invalid'),
+      message: expect.stringContaining('line 1 is not a valid checkpoint'),
     });
   });
 });

@@ -54,7 +54,7 @@ describe('orders about children', () => {
   });
 
   it.each(SPAWN_STEPS.map((method) => [method.name, method] as const))(
-    'that spawn a child resume after a stop during %s, and a retry returns the child (SUP-9)',
+    'resume the spawn of a child after a stop during %s, and a retry returns the child (SUP-9)',
     async (_name, method) => {
       const { supervisor } = family;
       const before = callsOf(method);
@@ -71,7 +71,7 @@ describe('orders about children', () => {
   );
 
   it.each(END_STEPS.map((method) => [method.name, method] as const))(
-    'that end a child resume after a stop during %s, and a retry returns the answer (SUP-8)',
+    'resume the end of a child after a stop during %s, and a retry returns the answer (SUP-8)',
     async (_name, method) => {
       const { supervisor } = family;
       const scout = await lead.child('op-1');
@@ -88,7 +88,7 @@ describe('orders about children', () => {
     },
   );
 
-  it('undo a child whose parent ended during the spawn (SUP-8)', async () => {
+  it('release the slot of a child if its parent ended during the spawn (SUP-8)', async () => {
     const { fakes } = family.supervisor;
     const nested = await lead.child('op-1', 'lead');
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ describe('orders about children', () => {
     expect(fakes.deliveries.map(({ agent }) => agent?.instance)).not.toContain(child);
   });
 
-  it('skip releases that the end of the run performs', async () => {
+  it('do not release a slot that the end of the run already releases', async () => {
     const { fakes } = family.supervisor;
     fakes.fail(AgentWorkerService.method.deliver, ...Array.from({ length: 5 }, unavailable));
     const lost = lead.spawn('op-1').catch((error: Error) => error);

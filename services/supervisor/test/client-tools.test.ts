@@ -100,7 +100,7 @@ describe('a tool that the program of an external agent executes itself', () => {
       },
     };
     expect(approval?.executedAction).toMatchObject(edited);
-    // The repeated proposal attaches to the same approval.
+    // The repeated proposal returns the decision of the same approval.
     const proposal = clientTool('Bash', { command: 'rm -rf build', n: 1 });
     expect(await agent.propose('x-1', proposal)).toMatchObject({
       settled: true,
@@ -126,7 +126,7 @@ describe('a tool that the program of an external agent executes itself', () => {
     ['final', { case: 'action', value: { kind: { case: 'final', value: { answer: 'Done.' } } } }],
     ['raw_text', { case: 'rawText', value: '{"kind":"final","answer":"Done."}' }],
   ] as const)(
-    'leaves no way to end the run by an answer: %s (SV-2, AP-1)',
+    'does not permit its agent to end the run with an answer in %s (SV-2, AP-1)',
     async (kind, proposal) => {
       const agent = await harness.agent('coder');
       const decision = await agent.propose('x-1', { proposal });
@@ -152,7 +152,7 @@ describe('a tool that the program of an external agent executes itself', () => {
   it.each([
     ['non_json', '{"command":'],
     ['bad_tool_args', '["ls"]'],
-  ])('is invalid with arguments that are no JSON object: %s (SV-2, AP-5)', async (why, args) => {
+  ])('is invalid when its arguments are not a JSON object: %s (SV-2, AP-5)', async (why, args) => {
     const agent = await harness.agent('coder');
     expect(await agent.propose('x-1', clientTool('Bash', args))).toMatchObject({
       verdict: Verdict.INVALID,

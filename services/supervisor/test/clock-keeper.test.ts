@@ -19,7 +19,7 @@ describe.skipIf(!isPostgresAvailable())('active time with several supervisors', 
     await harness.close();
   });
 
-  it('keeps counting when a second supervisor starts, and is cut when none was running (EM-1, SYS-5)', async () => {
+  it('continues when a second supervisor starts, and excludes the time when no supervisor runs (EM-1, SYS-5)', async () => {
     await (await harness.agent()).propose('op-1', LOOK_UP);
     const running = async () => (await activeAgents(secondStore.db)).length;
     expect(await running()).toBe(1);
@@ -28,7 +28,7 @@ describe.skipIf(!isPostgresAvailable())('active time with several supervisors', 
     expect(await running()).toBe(1);
 
     await harness.supervisor.service.stop();
-    // The remaining supervisor keeps the clocks from now on.
+    // The remaining supervisor keeps the clocks running from now on.
     await second.stayOn();
     expect(await running()).toBe(1);
     await secondStore.close();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { AGENTS_YAML, Family } from './family.ts';
 
 describe('an agent with delegate_only', () => {
-  it('is started by other agents, and by no client (AG-1, SUP-9)', async () => {
+  it('can be started by other agents but not by clients (AG-1, SUP-9)', async () => {
     const text = AGENTS_YAML.replace('- name: scout\n', '- name: scout\n    delegate_only: true\n');
     const family = await Family.start({ config: { agents: { text, file: 'agents.yaml' } } });
     try {

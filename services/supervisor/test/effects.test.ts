@@ -47,7 +47,7 @@ describe('the effects of a run', () => {
     return await agent.propose('op-3', FINAL, { receipts: paid ?? [] });
   };
 
-  it('do not ask a person about a tool outside the list of the agent (SV-1, TG-2)', async () => {
+  it('are blocked, and no approval is opened, when the agent may not call the tool (SV-1, TG-2)', async () => {
     const text = agentsText.replace(
       'tools: &tools [get_refund_context, issue_refund, send_refund_email]',
       'tools: &tools [get_refund_context, send_refund_email]',
@@ -76,7 +76,7 @@ describe('the effects of a run', () => {
     ['agents', 'allowedAgents', 'refund-worker'],
     ['tenants', 'allowedTenants', 'acme'],
   ] as const)(
-    'do not ask a person about a tool that the gateway denies to %s (SV-1, TG-2)',
+    'are blocked, and no approval is opened, when the allowlist of %s denies the tool (SV-1, TG-2)',
     async (_, field, name) => {
       const clock = new ManualClock(new Date());
       harness = await RefundHarness.start({ clock });
@@ -88,7 +88,8 @@ describe('the effects of a run', () => {
         harness.listTools(tools, version);
         clock.advance(3_000);
       };
-      // The list that the supervisor reads at its start is not read any more afterwards.
+      // This proposal waits for the listing that the start of the supervisor requested, so that no such request is in
+      // flight below.
       await agent.propose('first', refund(-1));
       for (const [index, rule] of [
         { names: ['other'] },
@@ -112,7 +113,7 @@ describe('the effects of a run', () => {
     },
   );
 
-  it('decide whether a run with an answer is a success (SV-7)', async () => {
+  it('determine whether a run with an answer succeeds (SV-7)', async () => {
     const agent = await start();
     expect((await endAfter(agent, -1)).runEnded).toBe(true);
     const run = await harness.ended(agent);
@@ -122,7 +123,7 @@ describe('the effects of a run', () => {
     });
   });
 
-  it('of a run that executed its proposals do not change its success (SV-7)', async () => {
+  it('do not change the status of a run in which all of them succeeded (SV-7)', async () => {
     const agent = await start();
     await endAfter(agent, 250, { status: 'ok', refund: { amount_usd: 250 } });
     const { result } = await harness.ended(agent);
@@ -130,7 +131,7 @@ describe('the effects of a run', () => {
     expect(result?.trace.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', '']);
   });
 
-  it('are a success only with a successful refund after a refused one (SV-7)', async () => {
+  it('make a run with a refused refund successful only after a successful refund (SV-7)', async () => {
     const agent = await start();
     await agent.propose('op-0', refund(-1));
     await endAfter(agent, 250, { status: 'ok', refund: { amount_usd: 250 } });
@@ -162,7 +163,7 @@ describe('the effects of a run', () => {
     ]);
   });
 
-  it('are known to the rules for the answer (SV-1, SV-3)', async () => {
+  it('are available to the rules that review the answer (SV-1, SV-3)', async () => {
     const text = policyText.replace(
       '  - id: final\n',
       '  - id: nothing-done\n    match: { kind: final }\n    when: run.effects_refused > 0 && run.effects_done == 0\n    decide: block\n    reason: nothing_was_done\n\n  - id: final\n',
@@ -202,7 +203,7 @@ rules:
   });
   afterEach(() => family.close());
 
-  it('are refused, for the rules as for the result, without a slot for the child (SV-3, SV-7)', async () => {
+  it('count as refused in rules and in the result when the child gets no slot (SV-3, SV-7)', async () => {
     const { fakes } = family.supervisor;
     const full = { dimension: 'spawns', used: 3, limit: 3, message: 'All slots are held.' };
     fakes.fail(SpawnBudgetService.method.acquire, new BudgetExhaustedError(full));
@@ -215,7 +216,7 @@ rules:
     expect((await family.ended(lead.runId))?.result?.stopReason).toBe('success');
   });
 
-  it('are refused, for the rules as for the result, when the child cannot be set up (SV-3, SV-7)', async () => {
+  it('count as refused in rules and in the result when the child cannot be set up (SV-3, SV-7)', async () => {
     const { fakes } = family.supervisor;
     const lead = await family.lead();
     const closed = new PreconditionError('TAB_CLOSED', 'No more tabs.');

@@ -87,7 +87,7 @@ describe('EndChild', () => {
     expect(ofScout).toEqual([RUN_START, STEP_START, RUN_END]);
   });
 
-  it('is idempotent with the same call_id and with another (SB-3)', async () => {
+  it('is idempotent when it is repeated with the same or another call_id (SB-3)', async () => {
     const scout = await lead.child('op-1');
     const first = await lead.end(scout.instance);
     expect(await lead.end(scout.instance)).toEqual(first);
@@ -102,7 +102,7 @@ describe('EndChild', () => {
     ).rejects.toMatchObject({ reason: 'CALL_ID_REUSED' });
   });
 
-  it('keeps the end of a child with an approved final (RT-4, SV-1)', async () => {
+  it('keeps the ending of a child that ended with an approved final (RT-4, SV-1)', async () => {
     const scout = await lead.child('op-1');
     expect((await scout.final('op-1', 'Seen.')).runEnded).toBe(true);
     expect((await lead.end(scout.instance)).stopReason).toBe('success');
@@ -133,7 +133,7 @@ describe('EndChild', () => {
     expect(approval?.state).toBe(ApprovalState.WITHDRAWN);
   });
 
-  it('ends the children of a child, as the child’s own end does (SUP-8)', async () => {
+  it('ends the children of a child that EndChild or an approved final ends (SUP-8)', async () => {
     const nested = await lead.child('op-1', 'lead');
     const scout = await nested.child('op-1');
     const ended = await lead.child('op-2', 'lead');
@@ -188,7 +188,7 @@ describe('a child whose deadline has passed', () => {
     expect((await lead.end(scout.instance)).stopReason).toBe('deadline');
     const { run } = await family.supervisor.runs().getRun({ runId: lead.runId });
     expect(run?.state).toBe(RunState.RUNNING);
-    // The other child has until the end of the run.
+    // The other child has no earlier deadline than the run.
     expect((await lead.end(nested.instance)).stopReason).toBe('cancelled');
   });
 });

@@ -77,7 +77,7 @@ describe('event streams over plain HTTP', () => {
     ['another role', () => get('/v1/approvals/events', {}, 'boris'), 403, 'ROLE_REQUIRED'],
     ['no key', () => get('/v1/approvals/events', { authorization: '' }), 401, 'TOKEN_MISSING'],
   ] as const)(
-    'answer %s with the error of the RPC (SYS-3, SYS-6)',
+    'return the error of the RPC for a request with %s (SYS-3, SYS-6)',
     async (_, send, status, reason) => {
       const response = await send();
       expect(response.status).toBe(status);

@@ -10,7 +10,7 @@ describe('the metric of an event', () => {
   });
   afterEach(() => supervisor.close());
 
-  it('counts a run once although transactions with its end are undone (SYS-1, HK-2)', async ({
+  it('counts a run once although transactions that end it are rolled back (SYS-1, HK-2)', async ({
     skip,
   }) => {
     const { store } = supervisor.config;

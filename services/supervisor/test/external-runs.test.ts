@@ -34,7 +34,7 @@ describe('OpenExternalRun', () => {
 
   const stateOf = async (runId: string) => (await supervisor.runs().getRun({ runId })).run?.state;
 
-  it('opens no run in place of one that is ending because it was cancelled (AP-1, EM-2)', async () => {
+  it('opens no new run while a cancelled run is ending or after it has ended (AP-1, EM-2)', async () => {
     const { runId } = await open();
     const { closeTab } = ExecutionMeterService.method;
     const down = new UnavailableError('STORE_UNREACHABLE', 'The meter is down.');
@@ -52,7 +52,7 @@ describe('OpenExternalRun', () => {
     expect((await supervisor.runs().listRuns({})).runs).toHaveLength(1);
   });
 
-  it('answers HALTED for a run that was halted before its start, and continues after it (AP-2, SV-9)', async () => {
+  it('returns HALTED for a run halted before its start, and starts it after the lift (AP-2, SV-9)', async () => {
     const { openPool } = SpawnBudgetService.method;
     const down = new UnavailableError('STORE_UNREACHABLE', 'The pools are down.');
     supervisor.fakes.fail(openPool, ...Array.from({ length: 10_000 }, () => down));

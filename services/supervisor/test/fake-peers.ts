@@ -76,7 +76,10 @@ export class FakePeers {
   /** The `addressOf` of a supervisor. */
   readonly addressOf = (service: ServiceName): string => this.peer(service).address;
 
-  /** Makes the next calls of a method fail, one per error; a function is called instead. */
+  /**
+   * Makes the next calls of a method fail, one call for each error. A function in place of an error is called before
+   * the method answers.
+   */
   fail(method: DescMethod, ...errors: readonly (Error | (() => unknown))[]): void {
     const faults = errors.map((error) =>
       typeof error === 'function'
@@ -88,7 +91,7 @@ export class FakePeers {
     this.#faults.set(method, [...(this.#faults.get(method) ?? []), ...faults]);
   }
 
-  /** Ends the failures of a method. */
+  /** Removes the remaining failures of a method. */
   recover(method: DescMethod): void {
     this.#faults.delete(method);
   }
@@ -174,7 +177,7 @@ export class FakePeers {
     this.answer(SpawnBudgetService.method.acquire, ({ agent }) => ({
       slot: { ...(agent && { agent }), grant: `grant-of-${agent?.instance}` },
     }));
-    // Every agent that the supervisor may still know of can act.
+    // The pool lists no slots, so the supervisor assumes that every agent can act.
     this.answer(SpawnBudgetService.method.getPool, ({ tenant, runId }) => {
       const closed = pools.get(runId);
       if (closed === undefined) throw unknown('pool');
@@ -205,7 +208,7 @@ export class FakePeers {
     this.#answerAsWorker();
   }
 
-  /** Its agents act only by what a test calls, and end when their end is awaited. */
+  /** Fakes a worker whose agents act only through the calls of a test, and end when the supervisor awaits their end. */
   #answerAsWorker(): void {
     const { deliver, signal, cancel } = AgentWorkerService.method;
     const agents = new Map<string, FakeAgent>();

@@ -77,7 +77,7 @@ export class Member {
   readonly #family: Family;
   readonly delivery: DeliverRequest;
   epoch = 1n;
-  /** The slot grant that is sent; while undefined, a new one for each call. */
+  /** The slot grant that is sent with each call; if undefined, each call sends a new grant. */
   grant: string | undefined;
 
   constructor(family: Family, delivery: DeliverRequest) {

@@ -22,7 +22,7 @@ describe('a supervisor that is killed at the end of each step of a halt', () => 
   });
   afterEach(() => supervisor.close());
 
-  /** Starts one process after the other, each of which is killed at the end of its step. */
+  /** Starts one process for each step, one after the other; each process is killed at the end of its step. */
   async function killAt(
     ends: readonly string[],
     send: (edgeAddress: string) => void,
@@ -38,7 +38,7 @@ describe('a supervisor that is killed at the end of each step of a halt', () => 
     }
   }
 
-  it('keeps the halt in force, completes it, and lifts it the same way (SV-9)', async () => {
+  it('completes the halt after the restarts, and later completes its lift (SV-9)', async () => {
     const { run } = await supervisor.runs().startRun({
       requestId: 'req-1',
       agent: 'worker',

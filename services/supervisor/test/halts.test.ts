@@ -86,7 +86,7 @@ describe('a halt in the supervisor', () => {
     await control().resume({ requestId: `resume-${requests}`, haltId });
   }
 
-  it('lets an approver reject, not approve, until it is lifted (SV-5, SV-9)', async () => {
+  it('lets an approver reject but not approve an action until it is lifted (SV-5, SV-9)', async () => {
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const second = await agent.propose('op-2', refund(1300));
     const created = await halt();
@@ -115,7 +115,7 @@ describe('a halt in the supervisor', () => {
     );
   });
 
-  it('is an event of its runs and of its scope when it begins and when it is lifted (HK-1, SV-9)', async () => {
+  it('emits events for its runs and for its scope when it begins and when it is lifted (HK-1, SV-9)', async () => {
     const published: string[] = [];
     await harness.supervisor.bus.subscribe({
       subject: 'writ.hooks.v1.acme.-.>',
@@ -143,7 +143,7 @@ describe('a halt in the supervisor', () => {
     ]);
   });
 
-  it('stops the active clock from its order until it is lifted (EM-1, SV-9)', async () => {
+  it('stops the active clock from the time of its order until it is lifted (EM-1, SV-9)', async () => {
     await agent.propose('op-1', LOOK_UP);
     clock.advance(20_000);
     const created = await halt();
@@ -152,7 +152,7 @@ describe('a halt in the supervisor', () => {
     clock.advance(9_000);
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
     clock.advance(1_001);
-    // The sweep may notice before the review does.
+    // The sweep may end the run before the review returns the stop reason.
     const last = agent.propose('op-3', LOOK_UP).then(
       ({ stopReason }) => stopReason,
       (refusal: WritError) => refusal.metadata.stop_reason,
@@ -160,7 +160,7 @@ describe('a halt in the supervisor', () => {
     expect(await last).toBe('max_seconds');
   });
 
-  it('stops the active clock also while meter and gateway do not respond (EM-1, SV-9)', async () => {
+  it('stops the active clock even while the meter does not confirm the halt (EM-1, SV-9)', async () => {
     await agent.propose('op-1', LOOK_UP);
     harness.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => {
       throw new UnavailableError('UNAVAILABLE', 'The peer is down.');
@@ -176,7 +176,7 @@ describe('a halt in the supervisor', () => {
     const { run } = await harness.supervisor.runs().getRun({ runId });
     expect(run?.state).toBe(RunState.PARKED);
     harness.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({}));
-    // A retry may fail once more, and the order retries by the manual clock only.
+    // The call may time out again, and the order retries only when the manual clock advances.
     const inForce = await vi.waitFor(() => {
       clock.advance(1_000);
       return control().halt(order, { timeoutMs: 800 });
@@ -185,7 +185,7 @@ describe('a halt in the supervisor', () => {
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
   });
 
-  it('of one agent refuses its reviews, decisions and token refreshes at once (SV-9)', async () => {
+  it('rejects the reviews, decisions and token refreshes of its agent immediately (SV-9)', async () => {
     await agent.propose('op-1', LOOK_UP);
     const created = await halt(ofAgent());
     await expect(agent.propose('op-2', LOOK_UP)).rejects.toMatchObject(HALTED);
@@ -239,7 +239,7 @@ describe('a halt in the supervisor', () => {
     expect((await expiry()) - before).toBe(570);
   });
 
-  it('lets no approval expire before its lift has extended it (SV-5, SV-9)', async () => {
+  it('prevents the expiry of approvals until its lift has extended them (SV-5, SV-9)', async () => {
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const rejected = await agent.propose('op-2', refund(1300));
     const created = await halt();
@@ -267,14 +267,14 @@ describe('a halt in the supervisor', () => {
     expect((await decide(approvalId, 'd-3', EDIT)).approval?.state).toBe(ApprovalState.APPROVED);
   });
 
-  it('delays no expiry outside its scope, for any number of halted approvals (SV-5, SV-9)', async () => {
+  it('does not delay the expiry of approvals outside its scope, even with many inside it (SV-5, SV-9)', async () => {
     await harness.report(await agent.execute('op-1', LOOK_UP, { user: { id: 42 } }));
     await agent.propose('op-2', refund(1200));
     const other = await harness.agent();
     await harness.report(await other.execute('op-1', LOOK_UP, { user: { id: 42 } }));
     await other.propose('op-2', refund(1200));
     await halt();
-    // More approvals than one sweep reads, all due before that of the other run.
+    // Inserts more approvals than one sweep reads; all of them expire before the approval of the other run.
     const secondStore = await openSecondStore(harness.supervisor);
     await secondStore.transaction(async (trx) => {
       const of = trx.selectFrom('approvals').selectAll().where('run_id', '=', agent.scope.runId);
@@ -299,7 +299,7 @@ describe('a halt in the supervisor', () => {
     expect(await stateOf(agent.scope.runId)).toEqual([ApprovalState.PENDING]);
   });
 
-  it('of everything is audited for each tenant that it stops, and so is its resume (SV-8, SV-9)', async () => {
+  it('is audited with its lift for each affected tenant when its scope is everything (SV-8, SV-9)', async () => {
     const { supervisor } = harness;
     const audited = async (person: 'anna' | 'eve' | 'olga') => {
       const { records } = await supervisor.as(person, AuditService).listAuditRecords({});

@@ -1,6 +1,6 @@
 /**
- * Preloaded into a supervisor process: kills it with SIGKILL where an order is stored after the step named by
- * WRIT_TEST_KILL_AFTER, before that commit, or before a statement that starts with WRIT_TEST_KILL_BEFORE.
+ * Preloaded into a supervisor process. Kills the process with SIGKILL before the statement that stores the value of
+ * WRIT_TEST_KILL_AFTER in an order, or before a statement that starts with WRIT_TEST_KILL_BEFORE.
  */
 import { StatementSync } from 'node:sqlite';
 import pg from 'pg';
@@ -26,7 +26,7 @@ interface QueryConfig {
   readonly values?: readonly unknown[];
 }
 
-// The same for a supervisor on PostgreSQL.
+// Kills a supervisor on PostgreSQL before the same statements.
 const query = pg.Client.prototype.query;
 const replaced = function (this: pg.Client, ...args: unknown[]): unknown {
   const { text = '', values = [] } = args[0] as QueryConfig;

@@ -42,7 +42,7 @@ describe('a malicious worker', () => {
   }
 
   it.each(AMOUNTS.map((amounts) => [amounts]))(
-    'gains nothing against any cap and opens no gate when it withholds every receipt, asking for %j (SV-3)',
+    'exceeds no cap and passes no gate when it withholds every receipt and requests %j (SV-3)',
     async (amounts) => {
       const agent = await harness.agent();
       let approved = 0;
@@ -62,7 +62,7 @@ describe('a malicious worker', () => {
         writ: '',
       });
       expect((await agent.propose('done', DONE)).reason).toBe('final_requires_context');
-      // Observations without a receipt do not open it either.
+      // Observations without a receipt do not open the gate either.
       const observations = [{ callId: 'look', content: JSON.stringify(CONTEXT) }];
       expect(await agent.propose('again', DONE, { observations })).toMatchObject({
         reason: 'final_requires_context',
@@ -71,7 +71,7 @@ describe('a malicious worker', () => {
     },
   );
 
-  it('keeps the approved answer as its ending after any later report (RT-4, AG-3)', async () => {
+  it('cannot replace an approved answer by reporting another outcome later (RT-4, AG-3)', async () => {
     const agent = await harness.agent();
     const receipts = [await agent.execute('look', LOOK_UP, CONTEXT)];
     expect(await agent.propose('done', DONE, { receipts })).toMatchObject({ runEnded: true });
@@ -114,7 +114,7 @@ describe('a malicious worker', () => {
     'llm_timeout',
     'provider_error:500',
   ])(
-    'ends a run with %s of an approved call, and the result is marked as unverified (SV-7)',
+    'ends a run when it reports %s for an approved call, and the result is marked as unverified (SV-7)',
     async (stopReason) => {
       const agent = await harness.agent();
       const receipt = await agent.execute('look', LOOK_UP, CONTEXT);

@@ -40,19 +40,22 @@ describe('a notification of a supervisor that is killed', () => {
 
   it.each([
     ['before it is sent', 'update "notifications" set "attempts"', 1],
-    ['after it was sent, before that is recorded', 'update "notifications" set "state"', 2],
-  ])('is sent after the restart: killed %s (PE-2, HK-2)', async (_, statement, requests) => {
-    const first = await spawned(statement);
-    const exited = once(first.child, 'exit');
-    const scope = { kind: { case: 'tenant', value: 'acme' } } as const;
-    const control = supervisor.as('anna', ControlService, first.edgeAddress);
-    // The process may die before it answers.
-    await control.halt({ requestId: 'h-1', scope, reason: 'Stop.' }).catch(() => undefined);
-    await exited;
-    expect(receiver.received).toHaveLength(requests - 1);
-    await spawned('');
-    const received = await receiver.requests(requests);
-    expect(new Set(received.map(({ id }) => id)).size).toBe(1);
-    expect(received.every(({ isSigned }) => isSigned)).toBe(true);
-  });
+    ['after it was sent and before that was recorded', 'update "notifications" set "state"', 2],
+  ])(
+    'is sent after a restart when the process was killed %s (PE-2, HK-2)',
+    async (_, statement, requests) => {
+      const first = await spawned(statement);
+      const exited = once(first.child, 'exit');
+      const scope = { kind: { case: 'tenant', value: 'acme' } } as const;
+      const control = supervisor.as('anna', ControlService, first.edgeAddress);
+      // The process may die before it answers.
+      await control.halt({ requestId: 'h-1', scope, reason: 'Stop.' }).catch(() => undefined);
+      await exited;
+      expect(receiver.received).toHaveLength(requests - 1);
+      await spawned('');
+      const received = await receiver.requests(requests);
+      expect(new Set(received.map(({ id }) => id)).size).toBe(1);
+      expect(received.every(({ isSigned }) => isSigned)).toBe(true);
+    },
+  );
 });

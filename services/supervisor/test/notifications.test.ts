@@ -33,7 +33,7 @@ async function start(text: string): Promise<void> {
 }
 
 describe('notifications', () => {
-  it('of a requested approval are signed, and have ids but no content (PE-2, HK-1)', async () => {
+  it('are signed when an approval is requested, and contain ids but no content (PE-2, HK-1)', async () => {
     await start(receiver.file());
     const { scope } = await escalated();
     const [request] = await receiver.requests(1);
@@ -66,7 +66,7 @@ describe('notifications', () => {
     await expect.poll(() => counted()).toHaveLength(4);
   });
 
-  it('of a halt are sent once, however many runs it parks (SV-9)', async () => {
+  it('are sent once for a halt, however many runs it parks (SV-9)', async () => {
     await start(receiver.file('events: [halted]'));
     await escalated();
     await harness.agent();
@@ -84,7 +84,7 @@ describe('notifications', () => {
     );
   });
 
-  it('of a budget are those of the selected thresholds, once each (EM-5)', async () => {
+  it('are sent once for each selected budget threshold (EM-5)', async () => {
     await start(receiver.file('budget_thresholds: [80]'));
     const { scope } = await harness.agent();
     const threshold = (thresholdPercent: number) =>
@@ -107,7 +107,7 @@ describe('notifications', () => {
     expect(types).toEqual(['budget_threshold', 'approval_requested']);
   });
 
-  it('are a text with a link for Slack (PE-2)', async () => {
+  it('contain a text with a link for Slack (PE-2)', async () => {
     await start(receiver.file('format: slack'));
     await escalated();
     const [request] = await receiver.requests(1);
@@ -129,7 +129,7 @@ describe('notifications', () => {
     expect(receiver.received.map(({ path }) => path)).toEqual(['/hook']);
   });
 
-  it('of another tenant go to the endpoints of that tenant (SYS-6)', async () => {
+  it('are sent only to the endpoints of the tenant of their cause (SYS-6)', async () => {
     await start(receiver.file());
     await harness.supervisor.as('eve', ControlService).halt({
       requestId: 'h-1',
@@ -143,14 +143,14 @@ describe('notifications', () => {
 });
 
 describe('an endpoint that does not respond', () => {
-  /** More than four for each attempt of the other endpoint. */
+  /** More notifications than the sender sends to one endpoint at the same time, which is four. */
   const OTHERS = 20;
 
   it.each([
     ['one', 1],
-    ['more than are read at once', 300],
+    ['more notifications than one read returns', 300],
   ])(
-    'delays no notification of another tenant, with %s of its own that are older (PE-2, SYS-6)',
+    'does not delay notifications of another tenant; pending for the endpoint: %s (PE-2, SYS-6)',
     async (_, count) => {
       receiver.hanging.add('/hangs');
       await start(`${receiver.file('', '/hangs')}
@@ -206,7 +206,7 @@ describe('TestNotifications', () => {
     expect(receiver.received).toHaveLength(2);
   });
 
-  it('names the rule of the egress guard, or the status, for which an endpoint is retried (PE-2, TG-9)', async () => {
+  it('reports the egress rule that blocked an attempt while the endpoint is retried (PE-2, TG-9)', async () => {
     await start(`
 tenants:
   acme:
@@ -227,7 +227,7 @@ tenants:
     expect(receiver.received).toEqual([]);
   });
 
-  it('is for operators, of another tenant for the role operator alone (SYS-6)', async () => {
+  it('requires the role admin or operator, and the role operator for another tenant (SYS-6)', async () => {
     await start(receiver.file());
     const denied = control('boris').testNotifications({ requestId: 't-1' });
     await expect(denied).rejects.toMatchObject({ reason: 'ROLE_REQUIRED' });

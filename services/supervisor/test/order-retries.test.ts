@@ -33,7 +33,7 @@ describe('a call to a peer that is unavailable', () => {
     await expect.poll(stateNow, { timeout: 30_000 }).toBe(RunState.RUNNING);
   };
 
-  it('is repeated by the order that ends a run, and by no other layer (SUP-8, TG-8)', async () => {
+  it('is repeated only by the order that ends a run (SUP-8, TG-8)', async () => {
     const { fakes } = harness.supervisor;
     const agent = await harness.agent();
     const unused = await agent.propose('op-1', LOOK_UP);
@@ -44,13 +44,13 @@ describe('a call to a peer that is unavailable', () => {
     const { runId } = agent.scope;
     await harness.supervisor.runs().cancelRun({ requestId: 'c-1', runId });
     expect((await harness.ended(agent)).state).toBe(RunState.CANCELLED);
-    // Two failures, and one call before each attempt of VoidWrit: freezing records no progress.
+    // Freeze fails twice, and is called again before each attempt of VoidWrit, because freezing records no progress.
     expect(fakes.requests(freeze)).toHaveLength(5);
     expect(fakes.requests(voidWrit)).toHaveLength(3);
     expect(failures('end_run')).toHaveLength(4);
   });
 
-  it('is repeated by the order that wakes an agent, and by no other layer (RT-3)', async () => {
+  it('is repeated only by the order that wakes an agent (RT-3)', async () => {
     const { fakes } = harness.supervisor;
     const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));

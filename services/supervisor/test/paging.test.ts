@@ -90,7 +90,7 @@ describe('page tokens', () => {
   afterAll(() => harness.close());
 
   it.each(LISTS)(
-    'of $name are valid for their tenant and filters and for a returned position only (SYS-3, SYS-6)',
+    'are valid only for their tenant, their filters and a position that was returned: $name (SYS-3, SYS-6)',
     async ({ list, filter, others }) => {
       const { nextPageToken: pageToken } = await list('anna', { ...filter, pageSize: 1 });
       expect(pageToken).not.toBe('');

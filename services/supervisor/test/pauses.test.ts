@@ -58,7 +58,7 @@ describe('a paused agent', () => {
     });
   }
 
-  it('is refused at once by the supervisor that preempted it, while its grant is still valid (SB-4)', async () => {
+  it('is rejected by the supervisor as soon as spawn-budget reports the preemption, while its grant is still valid (SB-4)', async () => {
     await scout.spawn('op-1', 'scout');
     await preempt();
     await expect(scout.spawn('op-2', 'scout')).rejects.toMatchObject(PAUSED);
@@ -69,7 +69,7 @@ describe('a paused agent', () => {
     await lead.spawn('op-4', 'scout');
   });
 
-  it('may still hand in a partial result (SB-4)', async () => {
+  it('may still submit a partial result (SB-4)', async () => {
     await preempt();
     const decision = await scout.final('op-2', 'So far.', true);
     expect(decision).toMatchObject({ runEnded: true, stopReason: '' });

@@ -86,7 +86,7 @@ it('keeps the digests of the arguments in the trace of a purged child (SUP-4, SV
   family.supervisor.fakes.answer(ToolGatewayService.method.listTools, () => listed);
   const lead = await family.lead();
   const child = await lead.child('op-1', 'digger');
-  // Not a tool of the child: a refused call is in the trace, too.
+  // The child may not call this tool, but the trace also contains refused calls.
   const value = { tool: 'get_refund_context', argumentsJson: '{"user_id":42}' };
   await child.propose('op-1', { case: 'tool', value });
   await child.final('op-2');

@@ -164,11 +164,11 @@ describe('a run without retention', () => {
     expect(JSON.parse(records.at(-1)?.canonicalJson ?? '')).toMatchObject({ revision: 2 });
   });
 
-  it('is purged with the result that a late receipt amends during the purge (SUP-4, TG-8)', async () => {
+  it('is purged completely even if late receipts amend its result during the purge (SUP-4, TG-8)', async () => {
     const agent = await endedRun(HistoryRetention.NONE, 'amended');
     const secondStore = await openSecondStore(harness.supervisor);
     let transactions = 0;
-    // Before each transaction of the purge, which are that of the timeline and that of the rows.
+    // Reports a late receipt before each of the two transactions of the purge: the timeline, then the rows.
     const transaction: SupervisorStore['transaction'] = async (work, options) => {
       transactions += 1;
       expect(await reportLate(agent, transactions + 1)).toHaveLength(1);
@@ -184,7 +184,7 @@ describe('a run without retention', () => {
     expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
   });
 
-  it('still tells after its purge that the agent withdrew its proposal (SUP-4, AP-4)', async () => {
+  it('still reports after its purge that the agent withdrew its proposal (SUP-4, AP-4)', async () => {
     const agent = await startedRun(HistoryRetention.NONE, 'withdrawn');
     const receipts = [await agent.execute('op-1', LOOK_UP, CONTEXT)];
     const observations = [{ callId: 'op-1', content: JSON.stringify(CONTEXT) }];
@@ -206,7 +206,7 @@ describe('a run without retention', () => {
     expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
   });
 
-  it('is purged once, also after crashes during the purge (SUP-4)', async () => {
+  it('is purged once, even after crashes during the purge (SUP-4)', async () => {
     const { supervisor } = harness;
     // This process stops before it purges the run.
     const agent = await endedRun(HistoryRetention.NONE, 'crash');

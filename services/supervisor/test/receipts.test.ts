@@ -40,7 +40,7 @@ describe('receipts', () => {
     expect((await agent.propose('op-3', EMAIL)).reason).toBe('email_after_refund');
   });
 
-  it('need no transaction when the gateway reports what the worker has presented (TG-8, CO-1)', async () => {
+  it('need no transaction when the gateway reports a receipt that the worker has presented (TG-8, CO-1)', async () => {
     const agent = await harness.agent();
     const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
     await agent.propose('op-2', DONE, { receipts: [receipt] });
@@ -67,7 +67,7 @@ describe('receipts', () => {
     expect((await agent.propose('op-9', DONE)).reason).toBe('final_requires_context');
   });
 
-  it('gain a worker nothing when it withholds them, because approved amounts count (SV-3)', async () => {
+  it('give no advantage to a worker that withholds them, because approved amounts count (SV-3)', async () => {
     const agent = await harness.agent();
     expect((await agent.propose('op-1', refund(1000))).verdict).toBe(Verdict.APPROVE);
     expect((await agent.propose('op-2', refund(1000))).verdict).toBe(Verdict.APPROVE);
@@ -78,7 +78,7 @@ describe('receipts', () => {
     expect((await agent.propose('op-4', DONE)).reason).toBe('final_requires_context');
   });
 
-  it('restore exactly what a refused or voided call had counted (SV-3)', async () => {
+  it('of a refused or voided call restore exactly the amount that was counted for it (SV-3)', async () => {
     const agent = await harness.agent();
     const refused = await agent.propose('op-1', refund(1000));
     const voided = await agent.propose('op-2', refund(1000));
@@ -95,7 +95,7 @@ describe('receipts', () => {
     expect((await agent.propose('op-5', refund(1))).reason).toBe('refund_budget_exhausted');
   });
 
-  it('count the amount that was paid (SV-3)', async () => {
+  it('replace the approved amount with the amount that was paid (SV-3)', async () => {
     const agent = await harness.agent();
     const decision = await agent.propose('op-1', refund(1000));
     const receipt = await agent.receipt(decision, refunded(900));
@@ -106,7 +106,7 @@ describe('receipts', () => {
     });
   });
 
-  it('are rejected with the whole review when forged, of another agent or for another call', async () => {
+  it('cause the whole review to be rejected when they are forged or belong to another agent or call', async () => {
     const agent = await harness.agent();
     const other = await harness.agent();
     const decision = await agent.propose('op-1', LOOK_UP);
@@ -162,7 +162,7 @@ describe('receipts', () => {
     expect((await agent.propose('op-2', DONE)).reason).toBe('final_requires_context');
   });
 
-  it('verify an observation by its bytes, and other observations are omitted (SV-7)', async () => {
+  it('verify an observation by the digest of its bytes; unverified observations are omitted (SV-7)', async () => {
     const agent = await harness.agent();
     const first = await agent.execute('op-1', LOOK_UP, CONTEXT);
     const second = await agent.execute('op-2', LOOK_UP, CONTEXT);

@@ -46,7 +46,7 @@ describe('the comparison of open runs with the peers', () => {
 
   const run = async (runId: string) => (await supervisor.runs().getRun({ runId })).run;
 
-  /** What the worker reports of every agent; the last value repeats. */
+  /** Sets the presence that the worker reports for every agent in each call; the last value repeats. */
   function presences(...reported: readonly AgentPresence[]): void {
     const rest = [...reported];
     supervisor.fakes.answer(findAgents, ({ agents }) => {
@@ -56,7 +56,7 @@ describe('the comparison of open runs with the peers', () => {
   }
 
   it.each([AgentPresence.UNKNOWN, AgentPresence.ENDED])(
-    'ends a run whose agent no longer lives at the worker, presence %i (BD-3)',
+    'ends a run whose agent is no longer alive at the worker, presence %i (BD-3)',
     async (presence) => {
       presences(presence);
       const runId = await started();
@@ -70,7 +70,7 @@ describe('the comparison of open runs with the peers', () => {
     },
   );
 
-  it('ends no run for a difference that the next round does not find again (BD-3)', async () => {
+  it('does not end a run for a difference that the next round does not confirm (BD-3)', async () => {
     const { UNKNOWN, ALIVE, UNSPECIFIED } = AgentPresence;
     presences(UNKNOWN, ALIVE, UNKNOWN, ALIVE, ALIVE, UNSPECIFIED);
     const runId = await started();
@@ -89,7 +89,7 @@ describe('the comparison of open runs with the peers', () => {
     await vi.waitFor(() => expect(compared.size).toBe(1_202), { timeout: 10_000 });
   });
 
-  it('closes tabs and pools of unknown runs, and keeps those of runs that live (BD-3)', async () => {
+  it('closes tabs and pools of unknown runs, and keeps those of live runs (BD-3)', async () => {
     const runId = await started();
     const lost = { tenant: 'acme', runId: 'run-lost' };
     const live = { tenant: 'acme', runId };

@@ -97,35 +97,38 @@ describe('four-eyes rules', () => {
     ['the policy', ofPolicy('four_eyes: true')],
     ['the policy for this tool', ofPolicy('four_eyes: [issue_*]')],
     ['a setting', { fourEyes: true }],
-  ])('of %s prevent the creator of a run from approving its actions (SV-5)', async (_, config) => {
-    harness = await RefundHarness.start({ config });
-    const agent = await harness.agent('refund-worker', 'anna');
-    const { approvalId } = await agent.propose('op-1', refund(1200));
-    for (const [index, answer] of [APPROVE, EDIT].entries()) {
-      await expect(
-        harness.approvals('anna').decideApproval({ approvalId, requestId: `a-${index}`, answer }),
-      ).rejects.toMatchObject({
-        kind: 'permission_denied',
-        reason: 'FOUR_EYES_REQUIRED',
-        message: expect.stringContaining('anna started this run'),
-        metadata: { run_created_by: 'anna' },
+  ])(
+    'prevent the creator of a run from approving its actions when %s requires it (SV-5)',
+    async (_, config) => {
+      harness = await RefundHarness.start({ config });
+      const agent = await harness.agent('refund-worker', 'anna');
+      const { approvalId } = await agent.propose('op-1', refund(1200));
+      for (const [index, answer] of [APPROVE, EDIT].entries()) {
+        await expect(
+          harness.approvals('anna').decideApproval({ approvalId, requestId: `a-${index}`, answer }),
+        ).rejects.toMatchObject({
+          kind: 'permission_denied',
+          reason: 'FOUR_EYES_REQUIRED',
+          message: expect.stringContaining('anna started this run'),
+          metadata: { run_created_by: 'anna' },
+        });
+      }
+      const { approval } = await harness
+        .approvals('dora')
+        .decideApproval({ approvalId, requestId: 'd-1', answer: EDIT });
+      expect(approval).toMatchObject({
+        state: ApprovalState.APPROVED,
+        humanApproval: { decidedBy: 'dora' },
       });
-    }
-    const { approval } = await harness
-      .approvals('dora')
-      .decideApproval({ approvalId, requestId: 'd-1', answer: EDIT });
-    expect(approval).toMatchObject({
-      state: ApprovalState.APPROVED,
-      humanApproval: { decidedBy: 'dora' },
-    });
-    const other = await agent.propose('op-2', refund(1200));
-    const no = { approvalId: other.approvalId, requestId: 'a-9', answer: REJECT };
-    expect((await harness.approvals('anna').decideApproval(no)).approval?.state).toBe(
-      ApprovalState.REJECTED,
-    );
-  });
+      const other = await agent.propose('op-2', refund(1200));
+      const no = { approvalId: other.approvalId, requestId: 'a-9', answer: REJECT };
+      expect((await harness.approvals('anna').decideApproval(no)).approval?.state).toBe(
+        ApprovalState.REJECTED,
+      );
+    },
+  );
 
-  it('apply by default: a policy that says nothing requires another person (SV-5)', async () => {
+  it('require another person to approve when the policy does not set human.four_eyes (SV-5)', async () => {
     const text = POLICY.replace('  four_eyes: false\n', '');
     expect(text).not.toContain('four_eyes');
     const policy = { file: 'policy.yaml', text };
@@ -152,7 +155,7 @@ describe('four-eyes rules', () => {
     ['says nothing', '', true],
     ['requires it', '  four_eyes: true\n', false],
   ])(
-    'let the person of the development key approve, unless the policy %s otherwise (SV-5)',
+    'apply to the person of the development key only when the policy requires it; the policy %s (SV-5)',
     async (_, line, isAllowed) => {
       const text = POLICY.replace('  four_eyes: false\n', line);
       const policy = { file: 'policy.yaml', text };
@@ -164,7 +167,7 @@ describe('four-eyes rules', () => {
     },
   );
 
-  it('of other tools let every approver approve (SV-5)', async () => {
+  it('let every approver approve actions of other tools (SV-5)', async () => {
     harness = await RefundHarness.start({ config: ofPolicy('four_eyes: [send_*]') });
     const agent = await harness.agent('refund-worker', 'anna');
     const { approvalId } = await agent.propose('op-1', refund(1200));

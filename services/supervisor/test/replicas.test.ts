@@ -44,7 +44,7 @@ describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema 
     expect(refusals).toEqual(Array(15).fill('RUN_QUOTA_EXCEEDED'));
   });
 
-  it('drive each order of a run once, so that no peer is called twice (SUP-8, AG-7)', async () => {
+  it('execute each order of a run once, so that no peer is called twice (SUP-8, AG-7)', async () => {
     await start();
     const clients = [supervisor.runs('anna'), supervisor.runs('anna', other)];
     const runs = await Promise.all(
@@ -77,7 +77,7 @@ describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema 
     expect((await watched).length).toBeGreaterThan(1);
   });
 
-  it('know of active runs that the other one has ended, so that they delay no start (BD-5)', async () => {
+  it('stop counting active runs that the other supervisor ended, so that they do not delay starts (BD-5)', async () => {
     await start();
     const { run } = await supervisor.runs().startRun({ requestId: 'r-1', ...START });
     const runId = run?.runId ?? '';
@@ -123,7 +123,7 @@ describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema 
     for (const store of stores) await store.close();
   });
 
-  it('reject calls of a tenant until a token is available by a monotonic clock (SYS-6, BD-3)', async () => {
+  it('reject calls of a tenant until a token is available, measured by a monotonic clock (SYS-6, BD-3)', async () => {
     await start();
     const store = await openSecondStore(supervisor);
     const clock = new ManualClock(new Date());

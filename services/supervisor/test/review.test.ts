@@ -222,7 +222,7 @@ describe('ReviewAction', () => {
     });
   });
 
-  it('refers delegations to SpawnChild (SV-1)', async () => {
+  it('rejects a delegation, and names SpawnChild (SV-1)', async () => {
     const agent = await harness.agent();
     const value = { kind: { case: 'delegation', value: { agent: 'x', task: 'y' } } } as const;
     await expect(

@@ -171,7 +171,10 @@ describe('ListRuns', () => {
   });
 });
 
-/** Number of runs before a time: runs of one millisecond have the same. */
+/**
+ * Returns the index of the first run with this creation time; runs that are created in the same millisecond have equal
+ * times.
+ */
 function idsBefore(
   times: readonly ({ readonly seconds: bigint; readonly nanos: number } | undefined)[],
   time: { readonly seconds: bigint; readonly nanos: number } | undefined,

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RefundHarness } from './refund-harness.ts';
 import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
 
-/** Starts that the supervisor drives at the same time. */
+/** Number of starts that the supervisor executes at the same time. */
 const MOST_STARTING = 16;
 
 describe('starts under overload', () => {
@@ -46,7 +46,7 @@ describe('starts under overload', () => {
     return (await supervisor.runs().getRun({ runId })).run?.state;
   }
 
-  it('wait in a queue with a limit per tenant and in total, beyond which they are rejected at once (BD-5)', async () => {
+  it('wait in a queue with a limit per tenant and in total, and are rejected when it is full (BD-5)', async () => {
     const waiting: string[] = [];
     for (let number = 0; number < 3; number += 1) waiting.push(await start('anna', `w-${number}`));
     await expect(start('anna', 'w-3')).rejects.toMatchObject({
@@ -92,7 +92,7 @@ describe('starts under overload', () => {
     expect((await first).value?.runId).toBe(await start('anna', 'c-1'));
   });
 
-  it('delay neither the end of a run, nor the cancellation of a waiting run, nor a halt (BD-5)', async () => {
+  it('do not delay the end of a run, the cancellation of a waiting run, or a halt (BD-5)', async () => {
     const waiting = await start('anna', 'waiting');
     for (const runId of [running, waiting]) {
       await supervisor.runs().cancelRun({ requestId: `cancel-${runId}`, runId });

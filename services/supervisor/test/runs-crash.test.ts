@@ -60,7 +60,7 @@ describe('orders', () => {
   });
 
   it.each(START_STEPS.map((method) => [method.name, method] as const))(
-    'that start a run resume after a stop during %s',
+    'resume the start of a run after a stop during %s',
     async (_name, method) => {
       supervisor.fakes.fail(method, unavailable(), hang, hang, hang, hang, hang);
       const { run } = await supervisor.runs().startRun(START);
@@ -75,7 +75,7 @@ describe('orders', () => {
   );
 
   it.each(END_STEPS.map((method) => [method.name, method] as const))(
-    'that end a run resume after a stop during %s',
+    'resume the end of a run after a stop during %s',
     async (_name, method) => {
       const { run } = await supervisor.runs().startRun(START);
       const runId = run?.runId ?? '';

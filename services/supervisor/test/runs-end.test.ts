@@ -96,7 +96,7 @@ describe('the end of a run', () => {
     ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
   });
 
-  it('ends a run whose pool is permanently refused, with the reason (SV-7)', async () => {
+  it('reports why the pool of the run could not be opened (SV-7)', async () => {
     supervisor.fakes.fail(
       SpawnBudgetService.method.openPool,
       new PreconditionError('POOL_CLOSED', 'The pool is closed.'),
@@ -104,7 +104,7 @@ describe('the end of a run', () => {
     const { run } = await supervisor.runs().startRun(START);
     expect(await ended(run?.runId ?? '')).toMatchObject({
       state: RunState.ERROR,
-      // The tab was opened beside the pool, and the fake meter reports a cost for every tab.
+      // The tab was opened concurrently with the pool, and the fake meter reports a cost for every tab.
       result: {
         stopReason: 'error:POOL_CLOSED',
         detail: 'The pool is closed.',
@@ -220,13 +220,13 @@ describe('the end of a run that succeeded', () => {
         })),
     ],
     ['the run had another agent', (lead: Member) => lead.child('op-0')],
-  ] as const)('freezes and cancels it when %s (AG-7, SUP-8)', async (_, prepare) => {
+  ] as const)('freezes and cancels the run when %s (AG-7, SUP-8)', async (_, prepare) => {
     const lead = await family.lead();
     await prepare(lead);
     await lead.final('op-1');
     expect((await family.ended(lead.runId))?.result?.status).toBe(RunStatus.OK);
     const { runId } = lead;
-    // The child is frozen by its own end or by that of the run, whichever comes first.
+    // The order that ends the child or the order that ends the run freezes the child, whichever runs first.
     const ofRun = freezes().filter(({ order }) => order?.scope?.kind.case === 'run');
     expect(ofRun.map(({ order }) => order?.scope?.kind.value)).toMatchObject([
       { runId },
@@ -237,7 +237,7 @@ describe('the end of a run that succeeded', () => {
   });
 });
 
-it('the end of a run freezes and settles it when a writ has no receipt (AG-7, TG-8)', async () => {
+it('freezes and settles an ending run when a writ has no receipt (AG-7, TG-8)', async () => {
   const harness = await RefundHarness.start();
   onTestFinished(() => harness.close());
   const { fakes } = harness.supervisor;
@@ -258,7 +258,7 @@ it('the end of a run freezes and settles it when a writ has no receipt (AG-7, TG
   ]);
 });
 
-it('the end of a run audits a receipt that matches no approved call, and does not wait for another (TG-8, SV-8)', async () => {
+it('audits a receipt that matches no approved call, and ends the run without waiting for another receipt (TG-8, SV-8)', async () => {
   const harness = await RefundHarness.start();
   onTestFinished(() => harness.close());
   const { fakes } = harness.supervisor;
@@ -276,7 +276,7 @@ it('the end of a run audits a receipt that matches no approved call, and does no
     ['op-2', false],
     ['op-3', true],
   ]);
-  // The gateway may also report it.
+  // The gateway may also report the receipt.
   await harness.report(receipt);
   const audit = harness.supervisor.as('anna', AuditService);
   const { records } = await audit.listAuditRecords({ kind: 'refusal' });
@@ -285,7 +285,7 @@ it('the end of a run audits a receipt that matches no approved call, and does no
   ]);
 });
 
-it('the end of a run gives the worker the approved answer that the root publishes, and no other (AG-5, RT-3)', async () => {
+it('sends the worker only the approved answer of the root to publish when the run ends (AG-5, RT-3)', async () => {
   const text = AGENTS_YAML.replace(
     'kind: orchestrator',
     'kind: orchestrator\n    output_topic: found',

@@ -53,7 +53,7 @@ describe('heartbeats of a watch', () => {
     }
   });
 
-  describe('and the client library', () => {
+  describe('the client library', () => {
     let wire: FaultProxy;
     let connections: number;
     beforeEach(async () => {
@@ -84,7 +84,7 @@ describe('heartbeats of a watch', () => {
         for await (const { event } of open()) {
           if (event) seen.push(event);
           if (event?.sequence === 1n) {
-            // The connection stays open, as that to a frozen supervisor does.
+            // The connection stays open, like a connection to a paused supervisor.
             wire.fail('stalled');
             await publish('evt_meanwhile');
           }
@@ -97,7 +97,7 @@ describe('heartbeats of a watch', () => {
       },
     );
 
-    it('keeps a stream that only heartbeats arrive on (SYS-4)', async () => {
+    it('keeps a stream open on which only heartbeats arrive (SYS-4)', async () => {
       const watching = Array.fromAsync(client().watchRun({ runId }));
       let heartbeats = 0;
       for await (const { event } of supervisor.runs().watchRun({ runId })) {

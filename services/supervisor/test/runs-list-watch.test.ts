@@ -51,7 +51,7 @@ it('streams runs of the tenant as they start and end, without their traces (PE-1
   expect(ids).not.toContain(foreign?.runId);
 });
 
-it('sends heartbeats while no run changes, and nothing twice (SYS-4)', async () => {
+it('sends only heartbeats while no run changes (SYS-4)', async () => {
   const messages = await watching();
   await supervisor.runs().startRun({ requestId: 'r-1', ...START });
   await supervisor.fakes.called(AgentWorkerService.method.deliver);

@@ -94,7 +94,7 @@ describe('live progress of a run', () => {
 
   const isProgress = ({ entry }: RunEvent) => entry.case === 'progress';
 
-  it('arrives between events without a sequence number, only at watchers that request it (SUP-1, HK-1)', async () => {
+  it('arrives between events without a sequence number, only for watchers that request it (SUP-1, HK-1)', async () => {
     const agent = await start();
     const [watching, plain] = [await watch(agent), await watch(agent, false)];
     publish(agent, { step: 1, activity: RUNNING });
@@ -119,7 +119,7 @@ describe('live progress of a run', () => {
     expect(await (await watch(agent)).remaining()).toEqual(recorded);
   });
 
-  it('arrives at RunAgent only on request (SUP-1)', async () => {
+  it('is sent by RunAgent only on request (SUP-1)', async () => {
     const agent = await start();
     const subscribe = vi.spyOn(supervisor.bus, 'subscribeLive');
     const request = { start: { requestId: 'open', agent: 'open', goal: 'Do it.' } };
@@ -137,7 +137,7 @@ describe('live progress of a run', () => {
     expect(subscribe).toHaveBeenCalledOnce();
   });
 
-  it('is validated against the store: no text that the definition forbids, and no unknown agent (SV-1)', async () => {
+  it('is validated against the store: text that the definition forbids and unknown agents are discarded (SV-1)', async () => {
     const [open, closed] = [await start('open'), await start('closed')];
     const watching = await watch(closed);
     publishText(closed, 'not allowed');

@@ -65,7 +65,7 @@ describe('StartRun', () => {
     expect(new Set(fakes.deliveries.map(({ requestId }) => requestId)).size).toBe(1);
   });
 
-  it('answers a retry with the same run, and rejects its request_id for another one', async () => {
+  it('returns the same run for a retry, and rejects its request_id in a different request', async () => {
     const runs = supervisor.runs();
     const [first, second] = await Promise.all([runs.startRun(START), runs.startRun(START)]);
     expect(second.run?.runId).toBe(first.run?.runId);
@@ -234,7 +234,7 @@ describe('the public endpoint', () => {
     expect((await supervisor.as('anna', ControlService).listHalts({})).halts).toEqual([]);
   });
 
-  it('forwards a signal to the worker with its own id, but not an approval', async () => {
+  it('forwards a signal of a client to the worker, but rejects reserved signal names', async () => {
     const { run } = await supervisor.runs().startRun(START);
     await untilRunning(run?.runId);
     const signal = { requestId: 's-1', runId: run?.runId ?? '', name: 'human_reply:q1' };

@@ -26,7 +26,7 @@ const TIMEOUT_MS = 300_000 + schedulesOf(0.15) * 5_000;
 
 /**
  * Makes the database reject each statement after which a timeline or the linked part of an audit chain has a gap (HK-1,
- * SV-8); a number that is there twice violates a key.
+ * SV-8); a duplicate number violates a key.
  */
 async function rejectGaps(store: SupervisorStore): Promise<void> {
   const gap = (table: string, key: string) =>
@@ -39,7 +39,8 @@ async function rejectGaps(store: SupervisorStore): Promise<void> {
       ['audit', 'update', chain],
     ] as const) {
       if (store.dialect === 'sqlite') {
-        // Rows of one statement come in any order on SQLite; the next statement finds the gap of the last one.
+        // SQLite has no deferred constraint triggers, so a trigger checks each row before it is written, when the count
+        // does not include the row.
         const before = isGap.replace('new.sequence >', 'new.sequence > 1 +');
         await sql
           .raw(
@@ -88,7 +89,7 @@ class Reviews {
       return;
     }
     const runId = RUNS[Math.floor(random() * RUNS.length)] ?? '';
-    // A worker whose request was lost repeats it, here at once and at any replica.
+    // A worker repeats a lost request; here it sends both requests at the same time, each to any replica.
     const both = [this.#record(random, runId, name), this.#record(random, runId, name)];
     const sequences = (await Promise.all(both)).filter((sequence) => sequence !== 'HALTED');
     expect(new Set(sequences).size).toBeLessThan(2);
@@ -96,7 +97,10 @@ class Reviews {
     if (sequence !== undefined) this.#recorded.get(runId)?.set(name, sequence);
   }
 
-  /** Timelines have exactly the events that were answered, without gaps; the export of the chain verifies. */
+  /**
+   * Checks that the timelines contain exactly the acknowledged events, without gaps, and that the exported chain is
+   * valid.
+   */
   async check(): Promise<void> {
     for (const runId of RUNS) await this.#checkTimeline(runId);
     const lines = await this.#supervisors.request(
@@ -140,7 +144,9 @@ class Reviews {
     }
   }
 
-  /** Halts the tenant; from the response on no replica records a decision until the halt is lifted (SV-9). */
+  /**
+   * Halts the tenant, and checks that after the response no replica records a decision until the halt is lifted (SV-9).
+   */
   async #halt(random: () => number, requestId: string): Promise<void> {
     const person = { subject: 'mia', tenant: this.#tenant, roles: ['admin'] } as const;
     const scope = { tenant: this.#tenant };

@@ -9,7 +9,7 @@ import { runRow } from './run-row.ts';
 const BEFORE = new Date('2026-01-01T00:00:00Z');
 const HALTED = new Date('2026-01-01T01:00:00Z');
 
-it('a halt of everything stops tenants whose runs it ended, also before their audit records are linked (SV-8, SV-9)', async () => {
+it('stoppedTenants returns tenants with runs active at the halt, before and after linking (SV-8, SV-9)', async () => {
   const store = await openSupervisorStore({ dialect: 'sqlite', file: ':memory:' }, () => undefined);
   onTestFinished(() => store.close());
   await store.transaction(async (trx) => {

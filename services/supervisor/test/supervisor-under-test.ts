@@ -83,7 +83,7 @@ export class SupervisorUnderTest {
   readonly #keys: Readonly<Record<string, string>>;
   readonly #changes: Partial<SupervisorConfig>;
   readonly #clock: Clock | undefined;
-  /** Workers of the tenant rivals; without them, all tenants have the same. */
+  /** Workers in the pool of the tenant rivals; undefined when all tenants share the same workers. */
   readonly pool: FakePeers | undefined;
   readonly #clients: { close(): void }[] = [];
   readonly #replicas: SupervisorService[] = [];
@@ -133,7 +133,7 @@ export class SupervisorUnderTest {
   get config(): SupervisorConfig {
     return {
       ...SUPERVISOR_DEFAULTS,
-      // Tests let hours pass; those of the comparison with the peers set it.
+      // Tests advance the clock by hours, so the comparison with the peers is off unless a test sets the interval.
       reconcileMs: 365 * 24 * 3_600_000,
       port: 0,
       edge: { host: '127.0.0.1', port: 0 },
@@ -148,7 +148,8 @@ export class SupervisorUnderTest {
       // Tests that compare whole timelines may be slow.
       watchHeartbeatMs: 600_000,
       drainMs: 50,
-      // Without a call, its peers are unknown.
+      // The supervisor trusts its own clock immediately, because it learns the clocks of its peers only with the first
+      // call.
       clockAloneMs: 0,
       ...this.#changes,
     };

@@ -13,9 +13,9 @@ import { appendTimeline, findSequence } from '../src/store/run/timeline.ts';
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
 
 const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
-/** A replica takes the chainer over from a killed one soon. */
+/** Short, so that another replica soon takes over the chainer of a killed one. */
 const LEASE_MS = 100;
-/** Of every third replica: a lease of a chainer with this clock must not keep the others waiting (BD-3). */
+/** The clock of every third chainer: a lease that such a chainer acquires must not block the other replicas (BD-3). */
 const fastClock: Clock = {
   ...systemClock,
   now: () => new Date(systemClock.now().getTime() + 60 * 60_000),
@@ -65,7 +65,7 @@ export async function openTimelineReplica(
   return { store, context, chainer, stop: () => chainer.stop() };
 }
 
-/** What a review writes for a run, once for each event id. */
+/** The event that a review writes for a run, once for each event id. */
 export interface ReviewedEvent {
   readonly tenant: string;
   readonly runId: string;
@@ -98,7 +98,7 @@ export async function recordEvent(
   );
 }
 
-/** Lifts a halt, as the order that resumes does at its end. */
+/** Records that a halt is lifted, as the step `lift` of the resume order does. */
 export async function liftRecorded(context: SupervisorContext, haltId: string): Promise<void> {
   await transact(context, async ({ trx, at }) => {
     const halt = await findHalt(trx, haltId);

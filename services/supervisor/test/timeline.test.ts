@@ -49,7 +49,7 @@ describe('the timeline of a run', () => {
               const sequence = await appendTimeline(trx, { ...key, eventId, entry }, AT);
               expect(sequence).toBe(ids.indexOf(eventId) + 1);
             }
-            // Late events of a run that is over are recorded like any other.
+            // Late events of an ended run are recorded like other events.
             if (ends) await saveRun(trx, KEYS[0], { ended_at: AT });
             if (fails) throw new Error('undone');
           });

@@ -109,7 +109,7 @@ describe('tool events of a gateway without a bus', () => {
     ]);
   });
 
-  it('are on the timeline before what follows, and left to a gateway that publishes its own events (HK-1)', async () => {
+  it('precede dependent events on the timeline, and are not published again for a gateway that publishes its own events (HK-1)', async () => {
     const own = await RefundHarness.start();
     try {
       const published: string[] = [];

@@ -42,7 +42,10 @@ async function startHarness(store: PostgresLocation) {
   return harness;
 }
 
-/** The agents of the example with a higher limit of active time, which includes the retries of their calls on a busy machine. */
+/**
+ * The agents of the example with a higher limit of active time, which includes the retries of their calls on a busy
+ * machine.
+ */
 function agentsWithMoreTime(): { readonly text: string; readonly file: string } {
   const file = exampleFile('agents.yaml');
   const text = readFileSync(file, 'utf8').replaceAll('max_seconds: 30', 'max_seconds: 600');
@@ -73,8 +76,8 @@ async function rejectExceededQuota(store: SupervisorStore): Promise<void> {
 }
 
 /**
- * Errors after which a client repeats its request, to any supervisor. One that has just lost its sessions reports
- * NOT_SERVING until it has others, which takes longer than a deadline on a busy machine.
+ * Errors after which a client repeats its request, to any supervisor. A supervisor that has just lost its database
+ * sessions reports NOT_SERVING until it has new ones, which takes longer than a deadline on a busy machine.
  */
 const RETRIED =
   /^(UNAVAILABLE|DEADLINE_EXCEEDED|STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN|TRANSACTION_TIMEOUT)|HALTED|HALT_PENDING|RESUME_PENDING|RUN_QUOTA_EXCEEDED|START_QUEUE_FULL)$/;
@@ -94,7 +97,7 @@ class Schedule {
   readonly #harness: RefundHarness;
   readonly #location: PostgresLocation;
   readonly #supervisors: readonly { readonly address: string; readonly edgeAddress: string }[];
-  /** The acknowledged halt of the tenant; undefined from the request that lifts it. */
+  /** The acknowledged halt of the tenant; undefined as soon as the request that lifts it is sent. */
   #halt: string | undefined;
   readonly runIds: string[] = [];
   readonly decisions: Decision[] = [];
@@ -110,7 +113,10 @@ class Schedule {
     this.#supervisors = supervisors;
   }
 
-  /** Starts runs, each with two requests of one id at once, and lets their agents act until they are cancelled. */
+  /**
+   * Starts runs, each with two concurrent requests that have the same id, and lets their agents act until the runs are
+   * cancelled.
+   */
   async runClient(client: number): Promise<void> {
     const random = seeded(client + 1);
     const any = () => this.#supervisors[Math.floor(random() * this.#supervisors.length)];
@@ -183,7 +189,7 @@ class Schedule {
   }
 }
 
-/** Proposes until the supervisor can read its store, and expects that it rejects. */
+/** Proposes until the supervisor can read its store, and expects that the supervisor rejects the proposal. */
 async function rejectedByHalt(
   agent: TestAgent,
   address: string,

@@ -54,7 +54,7 @@ describe('a run whose agents wait', () => {
     });
   }
 
-  it('waits only when none of them works, and shows that a person is asked (AG-7)', async () => {
+  it('waits only while none of its agents works, and shows when an agent asks a person (AG-7)', async () => {
     const child = await lead.child('op-1', 'lead');
     const before = (await runOf())?.lastSequence;
     await report(child, 'AGENT_SUSPENDED', { signals: [QUESTION] });
@@ -69,11 +69,11 @@ describe('a run whose agents wait', () => {
     expect(await runState()).toBe(RUNNING);
     await report(child, 'AGENT_SUSPENDED', { signals: ['new_feed_item'] });
     expect(await runState()).toBe(SUSPENDED);
-    // The timeline shows the steps that wait; it has no entries for the reports.
+    // The timeline has no entries for the reported waits.
     expect((await runOf())?.lastSequence).toBe(before);
   });
 
-  it('shows the wait for other code on the timeline and in GetRun, with what to do (AG-7, BD-6)', async () => {
+  it('shows the wait for another version of the code on the timeline and in GetRun, with the required action (AG-7, BD-6)', async () => {
     const before = (await runOf())?.lastSequence ?? 0n;
     await report(lead, 'AGENT_SUSPENDED', { signals: ['code:version_missing:2'] });
     expect(await runOf()).toMatchObject({
@@ -89,7 +89,7 @@ describe('a run whose agents wait', () => {
     expect(await runOf()).toMatchObject({ state: RUNNING, waitingDetail: '' });
   });
 
-  it('ignores a repeated or older report, and one that is late for an agent that acts (EM-1, AG-7)', async () => {
+  it('ignores a repeated or older report, and ends the reported wait of an agent that acts (EM-1, AG-7)', async () => {
     await report(lead, 'AGENT_SUSPENDED', { signals: ['timer:op-1'], number: 4n });
     await report(lead, 'AGENT_WOKEN', { number: 7n });
     await report(lead, 'AGENT_SUSPENDED', { signals: ['timer:op-1'], number: 4n });
@@ -101,7 +101,7 @@ describe('a run whose agents wait', () => {
     expect(await runState()).toBe(RUNNING);
   });
 
-  it('consumes no active time, while a parent of a working agent does (EM-1)', async () => {
+  it('consumes no active time, unless a parent waits for a child that works (EM-1)', async () => {
     clock.advance(20_000);
     const child = await lead.child('op-1', 'lead');
     await report(lead, 'AGENT_SUSPENDED', { signals: [`reply:${child.instance}`] });
@@ -118,7 +118,7 @@ describe('a run whose agents wait', () => {
     expect((await lead.final('op-9')).runEnded).toBe(true);
   });
 
-  it('ends at the cap of active time when a child works on while the parent waits (EM-1)', async () => {
+  it('ends at the cap of active time when a child works while its parent waits (EM-1)', async () => {
     const child = await lead.child('op-1', 'lead');
     await report(lead, 'AGENT_SUSPENDED', { signals: [`reply:${child.instance}`] });
     clock.advance(60_001);
@@ -164,13 +164,13 @@ describe('a run whose agents wait', () => {
     fakes.answer(getPool, () => ({ pool: { holders: [{ agent, state: SlotState.SUSPENDED }] } }));
     clock.advance(61_000);
     await fakes.called(getPool, 1);
-    // The clock has stopped, so that the next sweeps do not ask again.
+    // The clock has stopped, so the next sweeps do not read the pool again.
     clock.advance(61_000);
     expect(await runState()).toBe(RUNNING);
     expect(fakes.requests(release)).toEqual([]);
   });
 
-  it('still waits when a halt ends, and no active time passes meanwhile (EM-1, SV-9)', async () => {
+  it('still waits after a halt is lifted, and consumes no active time during the halt (EM-1, SV-9)', async () => {
     const child = await lead.child('op-1', 'lead', {
       executionBudget: { maxActive: durationFromMs(30_000) },
     });
@@ -178,7 +178,7 @@ describe('a run whose agents wait', () => {
     const scope = { kind: { case: 'run', value: { tenant: 'acme', runId: lead.runId } } } as const;
     const halted = await control.halt({ requestId: 'h-1', scope, reason: 'Look first.' });
     expect(await runState()).toBe(PARKED);
-    // The agents were about to wait when the halt came.
+    // The agents begin to wait after the halt was ordered, as when both happen at about the same time.
     await report(child, 'AGENT_SUSPENDED', { signals: [QUESTION] });
     await report(lead, 'AGENT_SUSPENDED', { signals: [`reply:${child.instance}`] });
     clock.advance(120_000);
@@ -194,21 +194,24 @@ describe('a run whose agents wait', () => {
   it.each([
     ['works', [], RUNNING],
     ['asks a person', [QUESTION], WAITING_FOR_INPUT],
-    ['waits for its reply', ['reply'], SUSPENDED],
-  ])('is parked when the child of a halted agent that %s ends (AG-7, SV-9)', async (...agent) => {
-    const [, waitsFor, resumed] = agent;
-    const child = await lead.child('op-1', 'lead');
-    const signals = waitsFor.map((name) => (name === 'reply' ? `reply:${child.instance}` : name));
-    if (signals.length > 0) await report(lead, 'AGENT_SUSPENDED', { signals });
-    const control = family.supervisor.as('anna', ControlService);
-    const { runId, instance: agentInstance } = lead;
-    const value = { tenant: 'acme', runId, agentInstance };
-    const scope = { kind: { case: 'agent', value } } as const;
-    const halted = await control.halt({ requestId: 'h-1', scope, reason: 'Look first.' });
-    expect(await runState()).toBe(RUNNING);
-    await child.final('op-2');
-    expect(await runState()).toBe(PARKED);
-    await control.resume({ requestId: 'r-1', haltId: halted.halt?.haltId ?? '' });
-    expect(await runState()).toBe(resumed);
-  });
+    ['waits for the reply of the child', ['reply'], SUSPENDED],
+  ])(
+    'is parked when the child of a halted agent ends; before the halt, that agent %s (AG-7, SV-9)',
+    async (...agent) => {
+      const [, waitsFor, resumed] = agent;
+      const child = await lead.child('op-1', 'lead');
+      const signals = waitsFor.map((name) => (name === 'reply' ? `reply:${child.instance}` : name));
+      if (signals.length > 0) await report(lead, 'AGENT_SUSPENDED', { signals });
+      const control = family.supervisor.as('anna', ControlService);
+      const { runId, instance: agentInstance } = lead;
+      const value = { tenant: 'acme', runId, agentInstance };
+      const scope = { kind: { case: 'agent', value } } as const;
+      const halted = await control.halt({ requestId: 'h-1', scope, reason: 'Look first.' });
+      expect(await runState()).toBe(RUNNING);
+      await child.final('op-2');
+      expect(await runState()).toBe(PARKED);
+      await control.resume({ requestId: 'r-1', haltId: halted.halt?.haltId ?? '' });
+      expect(await runState()).toBe(resumed);
+    },
+  );
 });

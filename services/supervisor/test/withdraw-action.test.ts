@@ -59,11 +59,11 @@ describe('a proposal that waits for a person', () => {
         { approval_id: approvalId, state: 'pending' },
         { state: 'withdrawn', basis: 'withdrawn_by_agent' },
       ]);
-    // An equal proposal under another id is asked for again.
+    // An equal proposal with another call_id requires a new approval.
     expect(await agent.propose('op-2', refund(1200))).toMatchObject({ settled: false });
   });
 
-  it('is not withdrawn once it is decided, and one of another agent never (AP-4, SV-5)', async () => {
+  it('is not withdrawn after it is decided, or by another agent (AP-4, SV-5)', async () => {
     const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     await decide(approvalId);

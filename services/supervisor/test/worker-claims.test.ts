@@ -24,7 +24,7 @@ describe('the claims of a worker', () => {
     return (await supervisor.runs().getRun({ runId })).run?.result;
   }
 
-  it('mark an end that only the worker reports as unverified, with its detail (SV-7)', async () => {
+  it('are marked as unverified when only the worker reports the ending, and contain its detail (SV-7)', async () => {
     expect(await resultOf('stuck')).toMatchObject({
       stopReason: 'stuck',
       phase: 'worker',
@@ -44,7 +44,7 @@ describe('the claims of a worker', () => {
     expect(await resultOf('llm_timeout')).toMatchObject({ unverified: true });
   });
 
-  it('may not be an answer, a cancellation or an unknown reason', async () => {
+  it('are rejected when the stop reason cannot be reported by a worker or is unknown', async () => {
     const { supervision, options } = await supervisor.worker();
     for (const stopReason of ['success', 'paused', 'cancelled', 'halted']) {
       await expect(
@@ -67,7 +67,7 @@ describe('the claims of a worker', () => {
     ).rejects.toMatchObject({ reason: 'STALE_EPOCH' });
   });
 
-  it('give an agent its own definition only (SUP-9)', async () => {
+  it('permit an agent to read its own definition but not the definition of an unrelated agent (SUP-9)', async () => {
     const { supervision, options } = await supervisor.worker();
     const { manifest } = await supervision.getManifest({}, options);
     expect(manifest).toEqual(supervisor.fakes.deliveries[0]?.manifest);
@@ -76,7 +76,7 @@ describe('the claims of a worker', () => {
     });
   });
 
-  it('renew tokens until the agent ends', async () => {
+  it('permit the refresh of tokens until the agent ends', async () => {
     const { supervision, options } = await supervisor.worker();
     const { credentials } = await supervision.refreshTokens({}, options);
     const fresh = { ...options, agentToken: credentials?.supervisorToken ?? '' };

@@ -46,7 +46,7 @@ describe('pools of workers', () => {
     return await client.getManifest({}, { agentToken, epoch: 1n });
   }
 
-  it('get the runs of their tenants, which wait for them and go to no other worker (SYS-6)', async () => {
+  it('receive the runs of their tenants; the runs wait while the pool is down, and no other worker receives them (SYS-6)', async () => {
     const down = () => new UnavailableError('DRAINING', 'The pool is down.');
     pool.fail(deliver, ...Array.from({ length: 8 }, down));
     const waiting = await start('eve');
@@ -64,11 +64,11 @@ describe('pools of workers', () => {
     expect(supervisor.fakes.requests(cancel)).toEqual([]);
   });
 
-  it('signal the agents of a halt while other workers are unreachable (SV-9, SYS-6)', async () => {
+  it('receive the signals of a halt while other workers are unreachable (SV-9, SYS-6)', async () => {
     supervisor.fakes.answer(signal, () => {
       throw new UnavailableError('UNAVAILABLE', 'The worker is down.');
     });
-    // The runs of the other tenant come first.
+    // Starts the run of the other tenant first, so that its unreachable worker is signaled first.
     await untilState('anna', await start('anna'), RunState.RUNNING);
     await untilState('eve', await start('eve'), RunState.RUNNING);
     const signals = () => new Set(pool.requests(signal).map(({ name }) => name));
@@ -81,7 +81,7 @@ describe('pools of workers', () => {
     await expect.poll(signals).toEqual(new Set(['halted', 'resumed']));
   });
 
-  it('act only for the tenants of their configuration, with any claim (SYS-6)', async () => {
+  it('can act only for their configured tenants, regardless of the tenants in their token (SYS-6)', async () => {
     const { fakes } = supervisor;
     await untilState('eve', await start('eve'), RunState.RUNNING);
     await untilState('anna', await start('anna'), RunState.RUNNING);
@@ -89,15 +89,15 @@ describe('pools of workers', () => {
     expect(manifest?.name).toBe('worker');
     await readManifest(fakes, [], fakes);
     await readManifest(fakes, ['acme'], fakes);
-    // Keys are fetched at most once per second, until then those of an unknown one are unavailable.
+    // Keys are fetched at most once per second, so the keys of a new signer may be unavailable until then.
     const unknown = { reason: expect.stringMatching(/^(TOKEN_INVALID|KEYS_UNAVAILABLE)$/) };
     const foreign = { reason: 'TENANT_NOT_SERVED' };
-    // The other workers with an agent token of the pool, however it came to them.
+    // Workers outside the pool that present an agent token of the pool.
     await expect(readManifest(fakes, [], pool)).rejects.toMatchObject(foreign);
     await expect(readManifest(fakes, ['rivals'], pool)).rejects.toMatchObject(unknown);
     await expect(readManifest(fakes, ['acme'], pool)).rejects.toMatchObject(foreign);
     await expect(readManifest(fakes, ['acme', 'rivals'], pool)).rejects.toMatchObject(foreign);
-    // The pool with one of another tenant.
+    // Workers of the pool that present an agent token of another tenant.
     for (const tenants of [[], ['acme']]) {
       await expect(readManifest(pool, tenants, fakes)).rejects.toMatchObject(unknown);
     }

@@ -32,7 +32,8 @@ export interface ToolGatewayConfig {
   /** How long a shutdown waits for in-flight calls before it cancels them. */
   readonly drainMs: number;
   /**
-   * How long a shutdown then waits for the cancelled calls, and for the outbox to drain; the next start sends the rest.
+   * Time that a shutdown waits for the cancelled calls to end, and for the outbox to drain; events that remain in the
+   * outbox are published after the next start.
    */
   readonly flushMs: number;
 }
@@ -65,7 +66,7 @@ export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): Too
       }),
       toolsPollMs: variable.duration('WRIT_TOOLS_POLL', {
         default: TOOL_GATEWAY_DEFAULTS.toolsPollMs,
-        about: 'how often that file is checked for changes; 0s disables reloading',
+        about: 'how often the tools file is checked for changes; 0s disables reloading',
       }),
     },
   );

@@ -21,6 +21,6 @@ export interface GatewayContext {
   readonly events: GatewayEvents;
   /** Starts delivery of the committed outbox events. */
   wakeRelay(): void;
-  /** As `wakeRelay`, without waiting for a full batch: for a run that ends. */
+  /** Like `wakeRelay`, but does not wait for a full batch; called when a run ends. */
   flushSoon(): void;
 }

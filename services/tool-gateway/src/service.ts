@@ -70,7 +70,8 @@ export const createToolGateway = defineService({
       wakeRelay: () => relay.wake(),
       flushSoon: () => relay.flushSoon(),
     };
-    // Without replicas every previous process has ended; replicas take a while to be declared dead.
+    // With a single replica, this recovers all calls of the previous process. With several replicas, a dead replica is
+    // detected later, so the sweeper repeats the recovery.
     await recoverCalls(context);
     const watch = watchFreezes({ store, calls: inFlightCalls, log });
     host.defer(() => watch.stop());

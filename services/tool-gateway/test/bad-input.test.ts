@@ -21,7 +21,7 @@ const call = (argumentsJson: string) => {
 
 describe('invalid arguments (TG-3, SYS-4)', () => {
   it.each(Object.entries(INVALID_ARGUMENTS))(
-    'refuses %s with one sentence',
+    'refuses %s with a message that is a sentence',
     async (_, argumentsJson) => {
       const { executions } = fixture.world;
       const before = executions.length;
@@ -48,7 +48,7 @@ describe('invalid arguments (TG-3, SYS-4)', () => {
     expect(answer.message.length).toBeLessThan(4_096);
   });
 
-  it('judges 20,000 fuzzed texts as they deserve', () => {
+  it('accepts and refuses 20,000 fuzzed argument texts as expected', () => {
     const source = payloads(20_261_121);
     for (let index = 0; index < 20_000; index += 1) {
       const payload = source.next().value;
@@ -56,7 +56,7 @@ describe('invalid arguments (TG-3, SYS-4)', () => {
     }
   });
 
-  it('answers 300 fuzzed calls over the wire, and is well afterwards', async () => {
+  it('answers 300 fuzzed calls over the wire and executes a valid call afterwards', async () => {
     const source = payloads(7);
     const statuses = new Set<CallStatus>();
     const texts = Array.from({ length: 300 }, () => source.next().value.text.toWellFormed());

@@ -24,12 +24,12 @@ import type { ToolAnswer, ToolInvocation } from '../src/sources/source.ts';
 import { type GatewayStore, openGatewayStore } from '../src/store/gateway-store.ts';
 
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
-/** Interval of the recovery of calls of dead replicas, as in the service. */
+/** Interval at which calls of dead replicas are recovered, as in the service. */
 const RECOVERY_MS = 1_000;
 
 const REGISTRY = createRegistry([tool('pay', 'destructive'), tool('charge', 'idempotent')]);
 
-/** A gateway without its listener, whose writs are not signed. */
+/** A gateway without its listener; tests make calls with writs that are neither signed nor verified. */
 export interface CallReplica {
   readonly store: GatewayStore;
   readonly context: GatewayContext;
@@ -37,15 +37,15 @@ export interface CallReplica {
   stop(): Promise<void>;
 }
 
-/** What the tools of a replica do. */
+/** The behavior of the tools of a replica. */
 export interface Tools {
   /** Called at the start of each run of a tool. */
   run(invocation: ToolInvocation): void;
-  /** From then on the process neither runs a tool nor returns the result of one. */
+  /** Whether the replica was killed; a killed replica neither runs a tool nor returns its result. */
   isKilled(): boolean;
 }
 
-/** Opens a replica and recovers the calls that its predecessor left; the caller closes its store. */
+/** Opens a replica and recovers the in-flight calls of its predecessor; the caller must close the store. */
 export async function openCallReplica(
   location: StoreLocation,
   signer: Signer,
@@ -80,7 +80,7 @@ export async function openCallReplica(
   };
 }
 
-/** Opens a replica with a store and keys of its own, which are deleted after the test. */
+/** Opens a replica with a new store and new keys, which are deleted after the test. */
 export async function openLoneReplica(run: Tools['run'] = () => undefined): Promise<CallReplica> {
   const keyDir = await mkdtemp(join(tmpdir(), 'writ-keys-'));
   const signer = await openSigner({ service: 'tool-gateway', keyDir, clock: systemClock });

@@ -21,7 +21,7 @@ async function dieDuring(call: TestCall): Promise<void> {
   await fixture.world.executed(fixture.world.executions.length + 1);
   await fixture.crash();
   fixture.world.on(tool, async () => ({ status: 'ok' }));
-  // The crashed process still holds the connection; its response is ignored.
+  // The crashed gateway keeps the connection open; the response to the call is ignored.
   lost.catch(() => undefined);
 }
 
@@ -84,7 +84,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('lets the supervisor settle a call without a repeat (TG-8)', async () => {
+  it('settles an idempotent call as UNKNOWN on VoidWrit, without another execution (TG-8)', async () => {
     await dieDuring({ tool: 'charge' });
     const voided = await fixture.asSupervisor.voidWrit({ call: keyOf() });
     expect(voided.state).toBe(VoidState.RECEIPT);
@@ -96,7 +96,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('settles a read-only call without a repeat as ERROR', async () => {
+  it('settles a read-only call as ERROR on VoidWrit', async () => {
     await dieDuring({ tool: 'look' });
     const voided = await fixture.asSupervisor.voidWrit({ call: keyOf() });
     expect(voided.state).toBe(VoidState.RECEIPT);

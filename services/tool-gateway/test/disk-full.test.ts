@@ -6,13 +6,17 @@ import { type Fixture, startFixture } from './gateway-fixture.ts';
 let fixture: Fixture;
 
 beforeEach(async () => {
-  // PostgreSQL has no limit of one database; libs/store tests its error.
+  // Uses SQLite, because PostgreSQL cannot limit the size of a database; libs/store tests the disk-full error of
+  // PostgreSQL.
   fixture = await startFixture({ config: { store: { dialect: 'sqlite', file: ':memory:' } } });
 });
 
 afterEach(() => fixture[Symbol.asyncDispose]());
 
-/** Limits the pages of the database: SQLite then fails as on a full disk. One page is the present size. */
+/**
+ * Sets the maximum number of database pages; SQLite then fails as on a full disk. A maximum of one page allows no
+ * growth beyond the current size.
+ */
 async function limitPages(count: number): Promise<void> {
   await fixture.gateway.store.transaction(async (trx) => {
     await sql`pragma max_page_count = ${sql.lit(count)}`.execute(trx);
@@ -20,7 +24,7 @@ async function limitPages(count: number): Promise<void> {
 }
 
 describe('a gateway whose disk is full', () => {
-  it('answers RESOURCE_EXHAUSTED, and continues when there is space (SYS-3, SYS-4)', async () => {
+  it('answers RESOURCE_EXHAUSTED, and accepts calls again once space is available (SYS-3, SYS-4)', async () => {
     await limitPages(1);
     let failure: unknown;
     let last = 0;

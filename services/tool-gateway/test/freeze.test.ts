@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 afterEach(() => fixture[Symbol.asyncDispose]());
 
-/** A wait that ends before a call that does not stop. */
+/** Wait time of a freeze order; it expires before a call that ignores its cancellation has ended. */
 const BRIEFLY = durationFromMs(30);
 
 type Scope = MessageInitShape<typeof ScopeSchema>;
@@ -45,7 +45,7 @@ function order(over: Order = {}) {
 const halted = { kind: 'failed_precondition', reason: 'HALTED' };
 
 describe('Freeze (SV-9)', () => {
-  it('rejects calls without a receipt and without burning them (TG-8)', async () => {
+  it('rejects calls and neither issues a receipt nor burns them (TG-8)', async () => {
     await fixture.asSupervisor.freeze({ order: order() });
     const before = fixture.gateway.store.commits;
     await expect(fixture.call({ writ: { maxToolCalls: 1 } })).rejects.toMatchObject({
@@ -82,7 +82,7 @@ describe('Freeze (SV-9)', () => {
         },
       },
     ],
-  ])('freezes %s and nothing else, also after a restart', async (name, scope) => {
+  ])('freezes exactly its scope (%s), and stays in force after a restart', async (name, scope) => {
     await fixture.asSupervisor.freeze({ order: order({ scope, cause: FreezeCause.CANCEL }) });
     await fixture.crash();
     await expect(fixture.call()).rejects.toMatchObject({ reason: 'FROZEN' });
@@ -95,7 +95,7 @@ describe('Freeze (SV-9)', () => {
     else await expect(sibling).rejects.toMatchObject({ reason: 'FROZEN' });
   });
 
-  it('keeps orders independent: lifting one lifts no other, and a repeated order changes nothing', async () => {
+  it('keeps orders independent: lifting an order does not lift another one, and a repeated order changes nothing', async () => {
     const { asSupervisor } = fixture;
     await asSupervisor.freeze({ order: order() });
     await asSupervisor.freeze({ order: order() });
@@ -113,7 +113,7 @@ describe('Freeze (SV-9)', () => {
     ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
   });
 
-  it('cancels in-flight calls; a call that may run again is not burnt', async () => {
+  it('cancels an idempotent call in flight without burning it; the call runs again after the freeze', async () => {
     fixture.world.on('charge', failsOnAbort);
     const running = fixture.call({ tool: 'charge' });
     const refused = expect(running).rejects.toMatchObject(halted);
@@ -141,7 +141,7 @@ describe('Freeze (SV-9)', () => {
     const connects: Received[] = [];
     const { url, names } = await serveAnswers((received) => {
       if (received.name !== 'initialize') return false;
-      // The gateway starts without the connection, and connects again.
+      // The first attempt fails, so the gateway starts without the connection and retries later.
       if (connects.push(received) === 1) received.response.writeHead(503).end();
       return true;
     });
@@ -198,7 +198,7 @@ describe('Freeze (SV-9)', () => {
     }
   });
 
-  it('deletes recorded results at the end of a run that keeps nothing (SUP-4)', async () => {
+  it('deletes recorded results at the end of a run without retention (SUP-4)', async () => {
     const gate = held();
     await fixture.call({ callId: 'op-1' });
     await fixture.call({ callId: 'op-1', runId: 'run_2' });
@@ -243,7 +243,7 @@ describe('an overloaded source (TG-8)', () => {
     }
   });
 
-  it('rejects a call without a receipt and without burning it', async () => {
+  it('rejects a call and neither issues a receipt nor burns it', async () => {
     const narrow = await startFixture({ world: { max_in_flight: 1, max_queued: 0 } });
     try {
       narrow.world.on('look', neverReturns);

@@ -27,10 +27,10 @@ import { type World, worldOf } from './world.ts';
 
 /** Options of {@link startFixture}. */
 export interface FixtureOptions extends ToolsSettings {
-  /** Path of a tools.yaml that replaces the tools of the world. */
+  /** Path of a tools.yaml to use instead of the generated one. */
   readonly toolsFile?: string;
   readonly config?: Partial<ToolGatewayConfig>;
-  /** Tenants that have workers of their own; the worker of the fixture is one of the default pool. */
+  /** Tenants with their own worker pool; the worker of the fixture belongs to the default pool. */
   readonly pooledTenants?: readonly string[];
   /** Returns the ids of the receipts that the supervisor acknowledges; default none. */
   readonly onReceipts?: (tokens: readonly string[]) => Promise<readonly string[]>;
@@ -47,7 +47,7 @@ export interface Replica {
 
 type Gateway = ClosableRpcClient<typeof ToolGatewayService>;
 
-/** A gateway under test with a supervisor, a worker, tools and a world. */
+/** A gateway under test with a supervisor, a worker, and tools whose executions a {@link World} records. */
 export interface Fixture extends AsyncDisposable {
   readonly dataDir: string;
   readonly world: World;
@@ -62,19 +62,21 @@ export interface Fixture extends AsyncDisposable {
   /** Clients of the current gateway. */
   readonly asWorker: Gateway;
   readonly asSupervisor: Gateway;
-  /** A request with a matching writ, unless `call` says otherwise. */
+  /** Returns a request with a matching writ, except where `call` sets other values. */
   request(call?: TestCall): Promise<CallRequest>;
-  /** Calls a tool as the worker, with epoch 1 unless `options` says otherwise. */
+  /** Calls a tool as the worker; the epoch is 1 unless `options` sets another one. */
   call(call?: TestCall, options?: CallOptions): ReturnType<Gateway['callTool']>;
-  /** Crashes the gateway: its store is closed. Then starts another gateway on the same store. */
+  /** Simulates a crash by closing the store of the gateway, then starts another gateway on the same store. */
   crash(): Promise<void>;
   /** Starts a second gateway on the same store. */
   startReplica(): Promise<Replica>;
-  /** The claims of a receipt of this gateway. */
+  /** Verifies a receipt of this gateway and returns its claims. */
   receipt(token: string): ReturnType<typeof readReceipt>;
 }
 
-/** Starts a gateway on a free port, with its store in a temporary folder that is deleted with it. */
+/**
+ * Starts a gateway on a free port, with its store in a temporary folder; disposing of the fixture deletes the folder.
+ */
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const dataDir = await mkdtemp(join(tmpdir(), 'writ-gateway-'));
   const worldName = newId('world');
@@ -232,7 +234,8 @@ class RunningFixture implements Fixture {
     const { id } = gateway.store.replicas;
     await gateway.store.close();
     await this.start();
-    // Replicas take a while to declare another replica dead.
+    // Waits until the calls of the crashed replica are recovered; another replica recovers them only after it has
+    // declared the crashed replica dead.
     await expect.poll(() => this.#leftBy(id)).toBe(0);
   }
 

@@ -47,7 +47,7 @@ async function call(args: object) {
 const get = (path = '/', more = {}) => call({ url: `http://${address}${path}`, ...more });
 
 describe('http_fetch', () => {
-  it('defines itself, with overrides from tools.yaml (TG-6)', async () => {
+  it('gets its definition from the gateway, with overrides from tools.yaml (TG-6)', async () => {
     const { tools } = await fixture.asSupervisor.listTools({});
     expect(tools.map(({ name, timeout }) => [name, timeout?.nanos])).toEqual([
       ['http_fetch', 300_000_000],
@@ -70,7 +70,7 @@ describe('http_fetch', () => {
     expect((await get()).result).toMatchObject({ status: 404, text: 'Größe' });
   });
 
-  it('supports HEAD, and no method that writes (TG-3)', async () => {
+  it('supports HEAD, but no method that writes (TG-3)', async () => {
     const methods: (string | undefined)[] = [];
     page = ({ method }, response) => {
       methods.push(method);
@@ -83,7 +83,7 @@ describe('http_fetch', () => {
     expect(methods).toEqual(['HEAD']);
   });
 
-  it('stays behind the egress guard (TG-9)', async () => {
+  it('is subject to the egress guard (TG-9)', async () => {
     page = (_, response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end();
     for (const attempt of [get(), call({ url: 'http://[::1]/' })]) {
       expect(await attempt).toMatchObject({
@@ -94,7 +94,7 @@ describe('http_fetch', () => {
     }
   });
 
-  it('cuts an endless body and skips a binary body', async () => {
+  it('truncates an endless body and omits a binary body', async () => {
     page = (_, response) => {
       const more = () => {
         while (!response.destroyed && response.write('x'.repeat(65_536)));

@@ -52,7 +52,7 @@ function call(tool: string, args: object = {}) {
 }
 
 describe.each(['near', 'far'])('the MCP server "everything", %s (TG-6)', (source) => {
-  it('has its tools listed with its prefix and its hints ignored', () => {
+  it('has its tools listed with the prefix of the source, by default as destructive with risk 1', () => {
     expect(definitions.get(`${source}__get-tiny-image`)).toMatchObject({
       sideEffect: SideEffect.DESTRUCTIVE,
       risk: 1,
@@ -93,7 +93,7 @@ describe.each(['near', 'far'])('the MCP server "everything", %s (TG-6)', (source
     expect((await call(`${source}__echo`, { message: 'again' })).status).toBe(CallStatus.OK);
   });
 
-  it('has its output truncated at the limit of the tool', async () => {
+  it('truncates output at the limit of the tool', async () => {
     const { result } = await call(`${source}__get-sum`, { a: 2, b: 3 });
     expect(result).toMatchObject({ truncated: true, kind: ResultKind.TEXT });
     expect(result?.content).toHaveLength(20);

@@ -148,7 +148,7 @@ describe('a tool provider (TG-6)', () => {
     });
   });
 
-  it('fails with its own message, by a rejection, or by an unexpected error', async () => {
+  it('fails a call with its own message, a rejection or an unexpected error', async () => {
     answer = async () => ({ outcome: { case: 'failure', value: { message: 'No such payee.' } } });
     expect(await call('far_pay', 'op-1')).toMatchObject({
       status: CallStatus.ERROR,
@@ -173,7 +173,7 @@ describe('a tool provider (TG-6)', () => {
 });
 
 describe('a faulty provider affects only its own calls (SYS-4)', () => {
-  it('leaves unknown outcomes when it dies during calls', async () => {
+  it('leaves an unknown outcome for a destructive tool only, when it dies during calls', async () => {
     answer = hang;
     const lost = Promise.all([call('far_pay', 'op-1'), call('far_look', 'op-2')]);
     await vi.waitFor(() => expect(seen).toHaveLength(2));
@@ -208,7 +208,7 @@ describe('a faulty provider affects only its own calls (SYS-4)', () => {
     ],
     ['class', new UnsentCallError('UNAVAILABLE', unsent)],
   ])(
-    'leaves an unknown outcome when it answers with the %s of a call that was not sent (TG-5)',
+    'leaves an unknown outcome when its error has the %s of an error for an unsent call (TG-5)',
     async (_, error) => {
       answer = async () => {
         throw error;
@@ -221,7 +221,7 @@ describe('a faulty provider affects only its own calls (SYS-4)', () => {
     },
   );
 
-  it('has its calls ended at their timeout, and cancelled, when it hangs', async () => {
+  it('receives a cancellation when it hangs, and its calls end at their timeout', async () => {
     answer = hang;
     const hanging = Promise.all([call('far_brief_look', 'op-1'), call('far_brief_charge', 'op-2')]);
     await arrived.promise;
@@ -260,7 +260,7 @@ describe('a faulty provider affects only its own calls (SYS-4)', () => {
     expect(await call('far_look', 'op-3')).toMatchObject({ status: CallStatus.OK });
   });
 
-  it('has responses rejected that exceed the message limit', async () => {
+  it('fails a read-only call, and leaves a destructive one unknown, when its response is too large', async () => {
     answer = async () => json(JSON.stringify({ flood: 'x'.repeat(5 * 1024 * 1024) }));
     expect(await call('far_look', 'op-1')).toMatchObject({
       status: CallStatus.ERROR,

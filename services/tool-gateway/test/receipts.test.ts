@@ -23,7 +23,7 @@ describe('unacknowledged receipts (TG-8)', () => {
       const { receipt: second } = await fixture.call({ callId: 'op-2', args: {} });
       await vi.waitUntil(() => delivered.length >= 3);
       expect(delivered.at(-1)).toContain(first);
-      // It acknowledges one of two; only the other one is delivered again.
+      // The supervisor acknowledges one of two receipts; only the other receipt is delivered again.
       const idOf = async (token: string) => (await fixture.receipt(token)).id;
       const firstId = await idOf(first);
       acknowledge = async () => [firstId];
@@ -66,7 +66,7 @@ describe('unacknowledged receipts (TG-8)', () => {
 });
 
 describe('calls without a matching writ (TG-1)', () => {
-  it('are reported to the supervisor, each once, and then deleted (SV-8)', async () => {
+  it('are reported under one id per call until the supervisor acknowledges them, and then deleted (SV-8)', async () => {
     const reported: RefusedAttempt[] = [];
     let isAcknowledged = false;
     const fixture = await startFixture({

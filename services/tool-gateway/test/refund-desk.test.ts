@@ -56,7 +56,7 @@ describe('the refund desk behind the gateway', () => {
     expect(refundsIn(fixture.dataDir)).toBe(1);
   });
 
-  it('requires the reason that the policy fills in (TG-3)', async () => {
+  it('refuses a refund without a reason (TG-3)', async () => {
     const args = { amount_usd: 1, user_id: 42 };
     expect(await fixture.call({ ...REFUND, callId: 'op-3', args })).toMatchObject({
       stopReason: 'tool_bad_args:issue_refund',

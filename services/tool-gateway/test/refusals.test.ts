@@ -58,7 +58,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     expect((await refusal(call)).stopReason).toBe('max_tool_calls');
   });
 
-  it('for tool_denied, by the writ and by the gateway (TG-2)', async () => {
+  it('for tool_denied, because of the writ or of tools.yaml (TG-2)', async () => {
     const runId = 'run_denied';
     const byWrit = { runId, callId: 'op-1', writ: { allowedTools: ['look'] } };
     expect((await refusal(byWrit)).stopReason).toBe('tool_denied:pay');
@@ -66,7 +66,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     expect((await refusal(byGateway)).stopReason).toBe('tool_denied:hidden');
   });
 
-  it('for tool_denied is announced to the supervisor with the agents that may call the tool (TG-2)', async () => {
+  it('and ListTools returns the allow rules of each tool to the supervisor (TG-2)', async () => {
     const { tools } = await fixture.asSupervisor.listTools({});
     const rules = tools.map(({ name, allowedAgents, allowedTenants }) => [
       name,
@@ -81,7 +81,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     ]);
   });
 
-  it('for tool_missing, only to an agent that may call the tool (TG-2)', async () => {
+  it('for tool_missing, when no allow rule would deny the tool (TG-2)', async () => {
     const unrestricted = await startFixture();
     try {
       const answer = await unrestricted.call({ tool: 'hidden', callId: 'op-1' });
@@ -146,7 +146,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     });
     // A repeat returns the recorded repetition, although the counters have changed.
     expect((await fixture.call(again)).repetition).toEqual(first.repetition);
-    // The repeat also counts for the tool.
+    // The refused call op-2 counts toward max_calls_per_agent.
     expect((await refusal({ runId, callId: 'op-3', args: { to: 'max' } })).stopReason).toBe(
       'loop_detected:per_tool_limit',
     );
@@ -164,7 +164,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     );
   });
 
-  it('that a repeat of the call returns without counting again', async () => {
+  it('and a repeat of the call returns this receipt and is not counted', async () => {
     const runId = 'run_again';
     const first = await fixture.call({
       runId,

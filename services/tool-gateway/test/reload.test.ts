@@ -40,7 +40,7 @@ async function change(settings: ToolsSettings): Promise<void> {
 }
 
 describe('a change of tools.yaml', () => {
-  it('appears in ListTools, and refuses a writ for the previous definition (TG-2)', async () => {
+  it('appears in ListTools, and invalidates writs for the previous definition (TG-2)', async () => {
     const old = await fixture.request({ callId: 'op-1' });
     await change({ tools: { pay: { ...PAY, max_output_bytes: 99 } }, world });
     const { tools } = await fixture.asSupervisor.listTools({});
@@ -55,7 +55,7 @@ describe('a change of tools.yaml', () => {
     });
   });
 
-  it('keeps running calls and moves waiting calls to the new source (TG-5)', async () => {
+  it('does not affect running calls, and moves waiting calls to the new source (TG-5)', async () => {
     const { behaviour, release } = held();
     fixture.world.on('pay', behaviour);
     const running = fixture.call({ callId: 'op-1' });

@@ -29,7 +29,7 @@ describe('a repeat of a call (TG-1)', () => {
     expect(again).toMatchObject({ receipt: first.receipt, replayed: true });
   });
 
-  it('with other arguments or another tool is denied, even with a matching writ', async () => {
+  it('with other arguments or another tool is denied, even with a writ for these arguments or this tool', async () => {
     await fixture.call();
     await expect(fixture.call({ args: { to: 'eve' } })).rejects.toMatchObject({
       kind: 'permission_denied',
@@ -51,7 +51,7 @@ describe('a repeat of a call (TG-1)', () => {
     });
   });
 
-  it('executes once for a hundred concurrent calls, which all get the same response', async () => {
+  it('executes once for a hundred concurrent calls, which all get the same receipt', async () => {
     const gate = held();
     fixture.world.on('pay', gate.behaviour);
     const request = await fixture.request();
@@ -99,7 +99,7 @@ describe('a caller that disconnects (SUP-6)', () => {
     expect(new Set(keys).size).toBe(1);
   });
 
-  it('does not cancel a destructive tool, whose outcome a repeat returns', async () => {
+  it('does not cancel a destructive tool; a repeat of the call returns its outcome', async () => {
     const gate = held();
     fixture.world.on('pay', gate.behaviour);
     const caller = new AbortController();
@@ -116,7 +116,7 @@ describe('a caller that disconnects (SUP-6)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('is treated the same at its deadline', async () => {
+  it('cancels the tool in the same way when its deadline passes', async () => {
     fixture.world.on('look', failsOnAbort);
     // A busy machine may take longer to start the tool.
     for (let timeoutMs = 500; fixture.world.executions.length === 0; timeoutMs *= 2) {

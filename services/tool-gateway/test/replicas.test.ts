@@ -136,7 +136,7 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
     fixture.world.on('look', async () => {
       running += 1;
       most = Math.max(most, running);
-      // The first call ends when another one runs beside it.
+      // A call ends only after two calls have run concurrently.
       await vi.waitFor(() => expect(most).toBeGreaterThan(1));
       running -= 1;
       return { status: 'ok' };

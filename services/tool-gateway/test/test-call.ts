@@ -3,7 +3,7 @@ import type { CallToolRequestSchema } from '@writ/contracts/writ/tool/v1/tool_ga
 import { type ClaimsInit, mintWrit, type Signer } from '@writ/identity';
 import { sha256Hex } from '@writ/kernel';
 
-/** A call of a test, and how its writ differs from a matching writ. */
+/** A tool call of a test, with the differences between its writ and a matching writ. */
 export interface TestCall {
   readonly tool?: string;
   readonly args?: unknown;
@@ -12,7 +12,7 @@ export interface TestCall {
   readonly tenant?: string;
   readonly runId?: string;
   readonly agent?: string;
-  /** Claims that replace the matching ones. */
+  /** Claims that replace those of a matching writ. */
   readonly writ?: Partial<ClaimsInit<'writ'>>;
   readonly ttlMs?: number;
 }
@@ -22,15 +22,15 @@ export type CallRequest = MessageInitShape<typeof CallToolRequestSchema>;
 
 const AGENT = { name: 'payer', instance: 'payer-1' };
 
-/** The key of a call. */
+/** Returns the key of a call, with defaults for tests. */
 export function keyOf({ tenant = 'acme', runId = 'run_1', agent, callId = 'op-1' }: TestCall = {}) {
   return { tenant, runId, agentInstance: agent ?? AGENT.instance, callId };
 }
 
 /**
- * A request with a writ that matches it, unless the call says otherwise.
+ * Creates a CallTool request whose writ matches it, except for the claims in `writ` of the call.
  * @param signer the key of the supervisor
- * @param digestOf the digest of the definition of a tool
+ * @param digestOf returns the digest of the definition of a tool
  */
 export async function requestOf(
   {

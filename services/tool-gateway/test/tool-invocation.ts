@@ -1,6 +1,6 @@
 import type { ToolInvocation } from '../src/sources/source.ts';
 
-/** A call of `tool` without arguments, with `changes`. */
+/** Returns an invocation of `tool` with empty arguments, overridden by `changes`. */
 export function toolInvocation(
   tool: string,
   changes: Partial<ToolInvocation> = {},

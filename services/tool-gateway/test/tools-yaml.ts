@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-/** A tool of the test's world with the arguments `to` (required) and `cents`. */
+/** The entry of a test tool in tools.yaml; every tool has the arguments `to` (required) and `cents`. */
 interface WorldTool {
   readonly side_effect: 'read_only' | 'idempotent' | 'destructive';
   readonly timeout?: string;
@@ -31,7 +31,7 @@ export interface ToolsSettings {
 
 const WORLD_TOOLS = fileURLToPath(new URL('./modules/world-tools.ts', import.meta.url));
 
-/** A tools.yaml whose tools run in a test's world. */
+/** Returns the text of a tools.yaml whose tools run in the world of a test (world.ts). */
 export function toolsYaml({ tools = TOOLS, allow, world, sources }: ToolsSettings): string {
   return JSON.stringify({
     tools: Object.entries(tools).map(([name, tool]) => ({

@@ -15,9 +15,9 @@ import { type CallReplica, openCallReplica, presentedCall } from './call-replica
 
 const RUNS = ['run-1', 'run-2', 'run-3'];
 const TOOLS = ['pay', 'charge'];
-/** Fewer than the calls of most runs. */
+/** Limit of calls per run, below the number of calls that most runs attempt. */
 const MAX_TOOL_CALLS = 6;
-/** Liveness limit of all schedules on a busy machine, ms; a killed replica is dead for the others after 3 s. */
+/** Timeout of all schedules on a busy machine, ms; the other replicas declare a killed replica dead after 3 s. */
 const TIMEOUT_MS = 300_000 + schedulesOf(0.1) * 5_000;
 
 /** Makes the database reject a second attempt at a destructive call and a call above max_tool_calls (TG-1, TG-2). */
@@ -49,7 +49,7 @@ async function guard({ dialect, transaction }: Pick<GatewayStore, 'dialect' | 't
   });
 }
 
-/** Every run of a tool, by tenant. */
+/** Records every execution of a tool, by tenant. */
 class World {
   readonly #runs = new Map<string, ToolInvocation[]>();
 
@@ -57,7 +57,7 @@ class World {
     this.of(invocation.tenant).push(invocation);
   };
 
-  /** The runs for a tenant so far. */
+  /** Returns the executions for a tenant, in order. */
   of(tenant: string): ToolInvocation[] {
     const runs = this.#runs.get(tenant) ?? [];
     this.#runs.set(tenant, runs);
@@ -71,14 +71,14 @@ interface Call {
   readonly tool: string;
 }
 
-/** The calls of one schedule, in a tenant of its own. */
+/** The calls of one schedule; each schedule uses a separate tenant. */
 class Calls {
   readonly #gateways: ReplicaSet<CallReplica>;
   readonly #tenant: string;
   readonly #runs: readonly ToolInvocation[];
   readonly #calls: Call[] = [];
   readonly #faultsBefore: number;
-  /** Half of the schedules have no halt, so that no call is cancelled. */
+  /** Probability of a halt in each step; 0 in half of the schedules, so that no call in them is cancelled. */
   readonly #haltChance: number;
 
   constructor({ seed, replicas }: Schedule<CallReplica>, world: World) {
@@ -101,16 +101,18 @@ class Calls {
       return;
     }
     this.#calls.push(call);
-    // A worker whose request was lost repeats it, here at once and at any replica.
+    // A worker repeats a lost request; this test sends the repeat concurrently, to any replica.
     const outcomes = [this.#outcome(random, call), this.#outcome(random, call)];
     const [first, second] = await Promise.all(outcomes);
     if (first === 'HALTED' || second === 'HALTED') return;
     expect(second).toBe(first);
   }
 
-  /** Each call has one outcome, which repeats return; a destructive tool ran at most once for it. */
+  /**
+   * Checks that every repeat of a call returns its first outcome, and that no destructive tool ran twice for a call.
+   */
   async check(): Promise<void> {
-    // Without a fault or a halt no outcome is unknown, and tools that may run again run once, too.
+    // Without a fault or a halt, no outcome is unknown, and an idempotent tool also runs exactly once.
     const isUndisturbed = this.#haltChance === 0 && this.#gateways.faults === this.#faultsBefore;
     for (const call of this.#calls) {
       const receipt = await this.#outcome(() => 0, call);
@@ -142,7 +144,7 @@ class Calls {
     );
   }
 
-  /** The receipt of a call, or `HALTED`. */
+  /** Executes a call and returns its receipt, or `HALTED`. */
   async #outcome(random: () => number, call: Call): Promise<string> {
     try {
       return (await this.#execute(random, call)).row.receipt ?? '';
@@ -153,7 +155,7 @@ class Calls {
     }
   }
 
-  /** Halts the tenant; from the response on no tool starts until the halt is lifted (SV-9). */
+  /** Halts the tenant and checks that no tool starts after the response until the halt is lifted (SV-9). */
   async #halt(random: () => number, orderId: string): Promise<void> {
     const scope = { kind: { case: 'tenant', value: this.#tenant } };
     const order = { orderId, scope, cause: 1, reason: 'Stop.', orderedBy: 'mia' };
@@ -162,7 +164,7 @@ class Calls {
     const started = () => this.#runs.map(({ runId, callId, tool }) => `${runId}/${callId} ${tool}`);
     const before = started();
     const calls = Array.from({ length: 3 }, (_, n) => {
-      // In another run: a call above max_tool_calls is refused before freezes are read.
+      // Uses a new run, because a call above max_tool_calls is refused before freezes are read.
       const call = { runId: `halted-${orderId}`, callId: `${orderId}-${n}`, tool: 'pay' };
       return this.#outcome(random, call);
     });

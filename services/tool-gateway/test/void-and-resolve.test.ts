@@ -83,7 +83,7 @@ describe('ResolveOutcome (TG-5)', () => {
     comment: 'Checked in the ledger.',
   };
 
-  it('replaces an unknown outcome with the resolution, with a second receipt', async () => {
+  it('replaces an unknown outcome with the resolution, and issues a second receipt', async () => {
     const { receipt, resolveTime } = await fixture.asSupervisor.resolveOutcome(resolution);
     expect(resolveTime).toBeDefined();
     expect((await fixture.receipt(receipt)).claims).toMatchObject({

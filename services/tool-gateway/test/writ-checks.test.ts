@@ -20,7 +20,7 @@ afterAll(async () => {
   await fixture[Symbol.asyncDispose]();
 });
 
-// No tool ran and no call was recorded.
+// Checks that no test ran a tool or recorded a call.
 afterEach(async () => {
   expect(fixture.world.executions).toEqual([]);
   expect(await fixture.gateway.store.db.selectFrom('calls').selectAll().execute()).toEqual([]);
@@ -50,7 +50,7 @@ async function refusedToken(token: string, reason = 'WRIT_INVALID'): Promise<voi
   expect((await refusal())?.reason).toBe(reason);
 }
 
-/** A token with matching claims and other signing options than a writ. */
+/** Signs a token with the claims of a matching writ; `over` overrides its signing options. */
 async function signed<K extends TokenKind>(
   kind: K,
   over: Partial<SignOptions<K>>,
@@ -77,7 +77,7 @@ async function signed<K extends TokenKind>(
   return (await by.signer.sign(kind, options as unknown as SignOptions<K>)).token;
 }
 
-describe('a call without a matching writ is rejected and recorded', () => {
+describe('a call without a matching writ is rejected', () => {
   it('without a writ (TG-1)', async () => {
     const request = { ...(await fixture.request()), writ: '' };
     await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
@@ -124,7 +124,7 @@ describe('a call without a matching writ is rejected and recorded', () => {
     await refusedToken(await signed('receipt', { audience: 'supervisor' }, await gatewayPeer()));
   });
 
-  it('with a writ of another signer, also with the right key id (TG-1)', async () => {
+  it('with a writ of another signer, even under the key id of the supervisor (TG-1)', async () => {
     const [header] = (await signed('writ', {})).split('.');
     const [ownHeader, payload, signature] = (await signed('writ', {}, otherPeer)).split('.');
     await refusedToken([header, payload, signature].join('.'));
@@ -133,7 +133,7 @@ describe('a call without a matching writ is rejected and recorded', () => {
       writ: [ownHeader, payload, signature].join('.'),
     };
     await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
-      // Keys are fetched at most once a second; until then the signer is unknown.
+      // Keys are fetched at most once a second; before the next fetch, the reason is KEYS_UNAVAILABLE.
       reason: expect.stringMatching(/^(WRIT_INVALID|KEYS_UNAVAILABLE)$/),
     });
   });
@@ -148,7 +148,7 @@ describe('a call without a matching writ is rejected and recorded', () => {
   it('with a writ that requests more fields than a receipt can hold (TG-8)', () =>
     refused({ writ: { resultFields: Array(65).fill('a') } }, 'WRIT_INVALID', 'result_fields'));
 
-  it('from a worker that does not serve the tenant (SYS-6)', async () => {
+  it('from a worker that does not serve the tenant, without a record (SYS-6)', async () => {
     const otherTenant = fixture.worker.client(
       ToolGatewayService,
       { audience: 'tool-gateway', address: fixture.gateway.address },
@@ -164,7 +164,7 @@ describe('a call without a matching writ is rejected and recorded', () => {
     expect(await refusal()).toEqual(before);
   });
 
-  it('from a worker of the default pool, without a record for a tenant with workers of its own (SYS-6)', async () => {
+  it('from a worker of the default pool, for a tenant with its own pool, without a record (SYS-6)', async () => {
     const before = await refusal();
     const call = { tenant: 'pooled', callId: 'op-9' };
     const garbage = { ...(await fixture.request(call)), writ: 'not.a.token' };
@@ -174,7 +174,7 @@ describe('a call without a matching writ is rejected and recorded', () => {
     expect(await refusal()).toEqual(before);
   });
 
-  it('without dropping the records of other tenants when one tenant has too many (SYS-6)', async () => {
+  it('and recorded, even when another tenant has reached the limit of records (SYS-6)', async () => {
     const { store } = fixture.gateway;
     const flood = Array.from({ length: 2_000 }, (_, index) => ({
       refusal_id: `flood_${index}`,

@@ -2,7 +2,7 @@
 export interface AnswerReview {
   /** How long a request is held while a person decides, ms. */
   readonly holdMs: number;
-  /** How often the model gets a refusal within one request. */
+  /** Maximum number of refusals that the model receives within one request. */
   readonly maxRefusals: number;
   /** Whether a refusal ends the run. */
   readonly endsRun: boolean;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { hintOfBody, hintOfHeaders } from './conversation.ts';
 
-it('finds the conversation of a client in its headers, a run first (AP-1)', () => {
+it('finds the run or conversation in the headers of a request, in order of precedence (AP-1)', () => {
   const ordered = {
     'x-writ-run': 'run_1',
     'x-writ-conversation': 'a',

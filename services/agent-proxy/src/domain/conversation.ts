@@ -4,7 +4,7 @@ import { isJsonObject, type JsonValue } from '@writ/kernel';
 const RUN_HEADER = 'x-writ-run';
 
 /**
- * The headers by which clients name their conversation; the first that is set counts. The last two are those of Codex.
+ * The headers by which clients name their conversation, in order of precedence. Codex sends the last two.
  */
 const CONVERSATION_HEADERS = [
   'x-writ-conversation',
@@ -16,7 +16,7 @@ const CONVERSATION_HEADERS = [
 /** The headers of a request, with names in lower case. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** What a client says of the run that its request belongs to. */
+/** The run or conversation to which a client assigns its request. */
 export interface ConversationHint {
   readonly kind: 'run' | 'conversation';
   readonly name: string;

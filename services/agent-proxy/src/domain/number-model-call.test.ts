@@ -4,12 +4,17 @@ import { nextCallNumber } from './number-model-call.ts';
 const LATEST = { number: 3, delivered: false, connected: false };
 
 it.each([
-  ['the first', undefined, false, 1],
-  ['one after an answer that arrived', { ...LATEST, delivered: true }, false, 4],
-  ['one beside a client that still waits', { ...LATEST, connected: true }, false, 4],
-  ['one after a client that left without its answer', LATEST, false, 3],
-  ['a retry by its header, also beside', { ...LATEST, connected: true }, true, 3],
-  ['a retry by its header, also after', { ...LATEST, delivered: true }, true, 3],
-])('an equal request is numbered: %s (AP-2)', (_, latest, isRetry, expected) => {
+  ['without an earlier equal request', undefined, false, 1],
+  ['after an answer that was delivered', { ...LATEST, delivered: true }, false, 4],
+  ['while the previous client is connected', { ...LATEST, connected: true }, false, 4],
+  ['after the previous client disconnected without its answer', LATEST, false, 3],
+  [
+    'marked as a retry while the previous client is connected',
+    { ...LATEST, connected: true },
+    true,
+    3,
+  ],
+  ['marked as a retry after a delivered answer', { ...LATEST, delivered: true }, true, 3],
+])('numbers a request %s (AP-2)', (_, latest, isRetry, expected) => {
   expect(nextCallNumber(latest, isRetry)).toBe(expected);
 });

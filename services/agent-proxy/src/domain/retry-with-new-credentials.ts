@@ -6,9 +6,9 @@ const ATTEMPTS = 10;
 const REFUSALS = ['TOKEN_EXPIRED', 'TOKEN_INVALID', 'SLOT_GRANT_EXPIRED', 'SLOT_GRANT_REQUIRED'];
 
 /**
- * Whether a refused call is attempted again with a new token or slot grant: once, because it may have expired in
- * transit, and up to ten times while the service does not know its key, because the replicas of its issuer read a
- * rotated key one after the other (SV-6).
+ * Whether a refused call is attempted again with a new token or slot grant: once, because the token or grant may have
+ * expired in transit, and up to ten attempts in total while the service does not know the signing key, because the
+ * replicas of the issuer read a rotated key one after the other (SV-6).
  * @param attempt number of the attempt that was refused, from 1
  */
 export function mayRenew(error: unknown, attempt: number): boolean {
@@ -16,7 +16,10 @@ export function mayRenew(error: unknown, attempt: number): boolean {
   return attempt === 1 || (isKeyUnknown(error.metadata) && attempt < ATTEMPTS);
 }
 
-/** Whether a refused tool call may succeed with a new writ: this one has expired, or its key is not known yet (TG-1). */
+/**
+ * Whether a refused tool call may succeed with a new writ: the current writ has expired, or its signing key is not
+ * known yet (TG-1).
+ */
 export function needsNewWrit(error: unknown): boolean {
   if (!isWritError(error)) return false;
   const { reason, metadata } = error;

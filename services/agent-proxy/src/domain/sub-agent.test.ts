@@ -19,7 +19,7 @@ it('identifies sub-agents by the headers of each client, and the main agent by t
   });
 });
 
-it('reads the task of a sub-agent from the texts of a user, in each dialect (AP-6)', () => {
+it('reads the task of a sub-agent from the user messages, in each dialect (AP-6)', () => {
   const system = { role: 'system', content: 'You help.' };
   const parts = [{ type: 'text', text: 'Find it.' }, { type: 'image' }];
   expect(taskOf({ messages: [system, { role: 'user', content: 'Find it.' }] })).toBe('Find it.');

@@ -7,14 +7,17 @@ const NAMES = [
   { agent: 'x-claude-code-agent-id', parent: 'x-claude-code-parent-agent-id' },
 ] as const;
 
-/** Codex names every thread; one with a parent, or of a named kind, is a sub-agent. */
+/**
+ * The headers of Codex. Codex sends a thread id with every request; a thread with a parent or a sub-agent kind is a
+ * sub-agent.
+ */
 const CODEX = {
   agent: 'thread-id',
   parent: 'x-codex-parent-thread-id',
   kind: 'x-openai-subagent',
 } as const;
 
-/** A sub-agent as its client names it. The main agent is not named. */
+/** The ids that a client sends for a sub-agent. Requests of the main agent have no such ids. */
 export interface NamedSubAgent {
   readonly id: string;
   /** Empty: the main agent. */
@@ -33,7 +36,7 @@ export function subAgentOf(headers: Headers): NamedSubAgent | undefined {
   return isChild && id !== '' ? { id, parent } : undefined;
 }
 
-/** Longest task of a sub-agent for its review, in characters. */
+/** Maximum length of the task text of a sub-agent in its review, in characters. */
 const MAX_TASK = 2_000;
 
 /**

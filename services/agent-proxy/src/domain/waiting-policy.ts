@@ -1,6 +1,9 @@
-/** What a request says about its client, as far as it concerns waiting for a person (AP-4). */
+/** The capabilities of a client that determine how its request waits for a person (AP-4). */
 export interface ClientTerms {
-  /** Whether it repeats a request by itself when the answer asks for it: from revision 2026-07-28 on. */
+  /**
+   * Whether the client repeats a request automatically when the response asks for it, as MCP clients do from revision
+   * 2026-07-28 on.
+   */
   readonly repeatsItself: boolean;
   /** Whether it declares the extension for tasks. */
   readonly hasTasks: boolean;
@@ -8,7 +11,7 @@ export interface ClientTerms {
   readonly wantsProgress: boolean;
 }
 
-/** What is known of earlier requests of the client. */
+/** The history of earlier requests of the client. */
 export interface ClientPast {
   /** How often it has retried this call on request. */
   readonly retries: number;
@@ -16,21 +19,23 @@ export interface ClientPast {
   readonly shortestWaitMs: number | undefined;
 }
 
-/** How long a request is held while a person decides, and how it is answered then. */
+/** How long a request is held while a person decides, and how it is answered when that time has elapsed. */
 export interface WaitingPolicy {
   readonly answer: 'task' | 'repeat' | 'pending';
   readonly holdMs: number;
 }
 
-/** A client that retries by itself sends a call at most ten times. */
+/** Clients that retry automatically send a call at most ten times. */
 const MAX_RETRIES = 9;
 const HOLD_MS = { task: 2_000, retry: 50_000, progress: 210_000, pending: 45_000 };
 /** OpenAI Agents for Python disconnects after five seconds by default. */
 const MIN_HOLD_MS = 3_000;
 
 /**
- * Returns how a request waits: as a task, else with retries that the client sends by itself, else with progress, else
- * until the answer that nothing was executed and that the client is to retry the call.
+ * Returns how long a request waits for a decision, and how it is answered after that time: with a task if the client
+ * supports tasks, with a `requestState` if the client retries automatically and has retries left, otherwise with the
+ * message that nothing was executed and that the client should repeat the request. In this last case, a request with
+ * progress notifications waits longer.
  */
 export function waitingPolicyOf(
   client: ClientTerms,

@@ -22,8 +22,9 @@ import { type SubAgentPeers, subAgentPeers } from './sub-agent-peers.ts';
 import { createToolPeers, type ToolPeers } from './tool-peers.ts';
 
 /**
- * The lease epoch of every external agent. Such an agent sends concurrent requests and has no journal, so all replicas use the same epoch.
- * Call ids and freezes give the guarantees that the fence gives in a worker (RT-2).
+ * The lease epoch of every external agent. Such an agent sends concurrent requests and has no journal, so all replicas
+ * use the same epoch. Call ids and freezes provide the guarantees that the lease epoch provides for agents of a worker
+ * (RT-2).
  */
 export const EPOCH = 1n;
 
@@ -33,7 +34,7 @@ export type SlotAnswer =
   | { readonly refusal: string }
   | { readonly state: 'paused' | 'released' };
 
-/** A request in the format of the provider whose tokens are counted. */
+/** A request in the format of the provider; the provider counts its tokens. */
 export interface CountCall {
   readonly model: string;
   readonly dialect: Dialect;
@@ -81,9 +82,9 @@ export interface ProxyPeers extends ToolPeers, SubAgentPeers {
     grant: string,
     signal: AbortSignal,
   ): AsyncIterable<GenerateResponse>;
-  /** Asks the provider how many tokens a request has; its answer as JSON. */
+  /** Asks the provider how many tokens a request has; returns the answer of the provider as JSON. */
   countTokens(call: CountCall, token: string, grant: string): Promise<Uint8Array>;
-  /** Reads, cancels or deletes an answer that the provider has stored; its answer as JSON. */
+  /** Reads, cancels or deletes an answer that the provider has stored; returns the response of the provider as JSON. */
   accessResponse(access: StoredResponseCall, token: string, grant: string): Promise<Uint8Array>;
   /** Renews the slot of an agent, or reports with `suspend` that the agent waits. */
   renew(token: string, intent: 'run' | 'suspend'): Promise<SlotAnswer>;

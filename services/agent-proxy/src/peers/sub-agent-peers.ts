@@ -20,7 +20,7 @@ export type SpawnAnswer =
   | { readonly kind: 'pending' }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'limited'; readonly reason: string }
-  /** Another request of the sub-agent is being answered, maybe by another replica. */
+  /** The sub-agent is not ready: another request, possibly on another replica, is spawning it. */
   | { readonly kind: 'starting' };
 
 /** The credentials of the parent. */
@@ -30,7 +30,7 @@ export interface ParentAuth {
   readonly epoch: bigint;
 }
 
-/** The calls of the supervisor for sub-agents (AP-6). */
+/** The supervisor RPCs for sub-agents (AP-6). */
 export interface SubAgentPeers {
   /** Reviews a spawn and waits until the sub-agent has been delivered; a repeated call returns the same sub-agent. */
   spawnChild(spawn: SubAgentSpawn, auth: ParentAuth): Promise<SpawnAnswer>;
@@ -38,7 +38,7 @@ export interface SubAgentPeers {
   endChild(callId: string, instance: string, auth: ParentAuth): Promise<void>;
 }
 
-/** Creates them with clients of the supervisor. */
+/** Creates the peers of sub-agents from RPC clients of the supervisor. */
 export function subAgentPeers(
   client: RpcClient<typeof SupervisionService>,
   reviews: RpcClient<typeof ReviewService>,
@@ -52,7 +52,7 @@ export function subAgentPeers(
           if (!isWritError(error) || error.reason !== 'CALL_ID_REUSED') throw error;
           return undefined;
         });
-      // The sub-agent was reviewed with another task.
+      // An earlier request has already proposed the sub-agent with another task: its decision applies.
       if (answer === undefined) {
         return answerOf((await reviews.getDecision({ callId }, auth)).decision);
       }
@@ -68,7 +68,7 @@ export function subAgentPeers(
   };
 }
 
-/** The answer for a decision without a sub-agent. */
+/** Returns the answer for a decision when no sub-agent was returned. */
 function answerOf(decision: Decision | undefined): SpawnAnswer {
   if (decision === undefined || decision.executedAction !== undefined) return { kind: 'starting' };
   if (!decision.settled) return { kind: 'pending' };

@@ -19,7 +19,7 @@ export interface ProposedClientTool extends ProposedTool {
   readonly definitionDigest: string;
 }
 
-/** A tool call that is proposed, with what the supervisor has not seen of earlier ones. */
+/** A proposed tool call, with the receipts and results of earlier calls that the supervisor does not have yet. */
 export interface ProposedTool {
   readonly callId: string;
   readonly tool: string;
@@ -40,11 +40,14 @@ export interface OrderedTool {
   readonly step: number;
 }
 
-/** What an external agent's tool calls need of supervisor and gateway. Calls throw their named errors. */
+/**
+ * The RPCs of supervisor and gateway for the tool calls of external agents. They throw the named errors of these
+ * services.
+ */
 export interface ToolPeers {
   /** Requests a decision; a repeated call returns the current one (SV-1). */
   reviewTool(call: ProposedTool, options: CallOptions): Promise<Decision>;
-  /** Requests a decision about a tool that the client executes itself, likewise (AP-5). */
+  /** Requests a decision on a call that the client executes itself; a repeated call returns the current one (AP-5). */
   reviewClientTool(call: ProposedClientTool, options: CallOptions): Promise<Decision>;
   /** Returns the current decision, with a new writ. */
   getDecision(callId: string, options: CallOptions): Promise<Decision>;

@@ -3,7 +3,8 @@ import { PermissionDeniedError } from '@writ/kernel';
 import type { WebRequest } from '@writ/rpc';
 
 /**
- * Refuses requests of pages in a browser, and names that were pointed at this address (DNS rebinding).
+ * Rejects requests that web pages in a browser send, and requests with an unknown Host header, which DNS rebinding
+ * would use.
  * @throws PermissionDeniedError HOST_NOT_ALLOWED
  */
 export function assertHost({ headers }: WebRequest, hosts: readonly string[]): void {

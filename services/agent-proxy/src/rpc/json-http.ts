@@ -19,7 +19,8 @@ export function bodyOf(request: WebRequest): () => Promise<Buffer<ArrayBuffer>> 
 async function readBody(request: WebRequest): Promise<Buffer<ArrayBuffer>> {
   const parts: Buffer[] = [];
   let size = 0;
-  // The rest is read and dropped: a connection that is closed with unread bytes loses the error.
+  // The rest of a body that is too large is read and dropped: if the connection were closed with unread bytes, the
+  // client would not receive the error.
   for await (const part of request.iterator({ destroyOnReturn: false })) {
     const bytes = part as Buffer;
     size += bytes.byteLength;

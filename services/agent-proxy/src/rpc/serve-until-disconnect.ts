@@ -4,8 +4,8 @@ import type { RequestInProgress } from '../app/agent/requests-in-progress.ts';
 import type { ProxyContext } from '../context.ts';
 
 /**
- * Serves a request of an agent, which counts as in progress meanwhile. A client that disconnects before it has its
- * answer aborts it, as does one that does not read its answer.
+ * Serves a request of an agent and counts it as in progress until it ends. The request is aborted when the client
+ * disconnects before it has received the answer, or does not read the answer.
  * @throws OverloadedError TOO_MANY_REQUESTS; what `work` throws
  */
 export async function serveUntilDisconnect<T>(
@@ -28,12 +28,12 @@ export async function serveUntilDisconnect<T>(
 }
 
 /**
- * Closes the connection of a client that accepts nothing of what it is sent for `limitMs` milliseconds: a request with an
- * answer that is never read would count as in progress, and its run as used, permanently (BD-1).
+ * Closes the connection of a client that accepts no data for `limitMs` milliseconds. Otherwise, a request whose answer
+ * is never read would stay in progress and keep its run active permanently (BD-1).
  */
 export function closeSlowReader(response: WebResponse, limitMs: number): void {
   response.setTimeout(limitMs, () => {
-    // An answer of which nothing is unread only takes long.
+    // When no written data is pending, the server is slow and not the client.
     if (response.writableLength > 0) response.destroy();
   });
 }

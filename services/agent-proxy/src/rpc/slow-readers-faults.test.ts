@@ -16,7 +16,7 @@ import { EventStream } from './model-endpoint/respond.ts';
 import { closeSlowReader } from './serve-until-disconnect.ts';
 
 const EVENTS = 32;
-/** Together larger than what the sockets of a connection buffer. */
+/** Returns an event of 1 MiB; all events together exceed the socket buffers of a connection. */
 const eventOf = (number: number) =>
   JSON.stringify({ type: 'part', number, text: 'x'.repeat(1024 * 1024) });
 
@@ -44,7 +44,7 @@ async function connection(): Promise<{ response: ServerResponse; client: Incomin
 }
 
 describe.each(DIALECTS)('a stream at $path', (dialect) => {
-  it('is sent as fast as its client reads, without a loss (AP-2, BD-1)', async () => {
+  it('is sent no faster than its client reads, without loss (AP-2, BD-1)', async () => {
     const { response, client } = await connection();
     closeSlowReader(response, 30_000);
     const stream = new EventStream(response, dialect, 30_000);
@@ -79,7 +79,7 @@ describe.each(DIALECTS)('a stream at $path', (dialect) => {
   });
 });
 
-it('a stream fails at once when its client had left before it began (AP-2)', async () => {
+it('a stream fails immediately when its client has disconnected before the stream began (AP-2)', async () => {
   const { response, client } = await connection();
   client.destroy();
   await vi.waitFor(() => expect(response.destroyed).toBe(true));
@@ -89,7 +89,7 @@ it('a stream fails at once when its client had left before it began (AP-2)', asy
   await expect(stream.send(eventOf(1))).rejects.toMatchObject({ kind: 'cancelled' });
 });
 
-describe('an answer to a client of MCP', () => {
+describe('an answer to an MCP client', () => {
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'large' } };
   const text = 'x'.repeat(EVENTS * 1024 * 1024);
 
@@ -99,7 +99,7 @@ describe('an answer to a client of MCP', () => {
     return server;
   }
 
-  it('ends its request when the client reads nothing for too long (AP-3, BD-1)', async () => {
+  it('is aborted, and its request ends, when the client reads nothing for too long (AP-3, BD-1)', async () => {
     const handle = toNodeHandler(createMcpHandler(createLargeServer));
     const ended = Promise.withResolvers<ServerResponse>();
     const port = await listen((received, response) => {

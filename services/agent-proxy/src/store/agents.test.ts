@@ -4,7 +4,7 @@ import { agentRow } from '../../test/agent-row.ts';
 import { FIRST_UNUSED, insertAgent, UNUSED_PAGE, unusedAgents } from './agents.ts';
 import { openProxyStore } from './proxy-store.ts';
 
-it('reads every unused agent once, page by page, also agents with equal times (AP-1)', async () => {
+it('reads every unused agent once, page by page, even if all agents have the same time (AP-1)', async () => {
   const store = await openProxyStore(testStore({ dialect: 'sqlite', file: ':memory:' }));
   onTestFinished(() => store.close());
   const used = new Date('2026-11-01T12:00:00Z');

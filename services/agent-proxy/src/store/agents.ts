@@ -83,7 +83,7 @@ export const UNUSED_PAGE = 200;
 /** Where a page of unused agents begins. */
 export type UnusedPosition = Pick<AgentRow, 'used_at' | 'run_id' | 'instance'>;
 
-/** Before every agent. */
+/** Position before the first agent. */
 export const FIRST_UNUSED: UnusedPosition = { used_at: new Date(0), run_id: '', instance: '' };
 
 /**

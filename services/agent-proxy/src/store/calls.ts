@@ -2,7 +2,7 @@ import type { AgentKey, RunKey } from '@writ/kernel';
 import { prepareQuery, prepareWrite } from '@writ/store';
 import type { ProxyReader, ProxyTransaction } from './proxy-store.ts';
 
-/** A model request among the equal ones of its agent. */
+/** The key of a model request: its agent, its digest, and its number among equal requests. */
 export interface CallNumber extends AgentKey {
   /** SHA-256 of the request. */
   readonly digest: string;

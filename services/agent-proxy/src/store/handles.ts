@@ -14,7 +14,7 @@ export async function insertHandle(
   await trx.insertInto('handles').values(handle).execute();
 }
 
-/** Returns a handle of the agent; one of another agent is as unknown as one that never existed (SYS-6). */
+/** Returns a handle of the agent; undefined for an unknown handle and for a handle of another agent (SYS-6). */
 export async function findHandle(
   db: ProxyReader,
   { tenant, runId: run_id, instance }: AgentKey,
@@ -27,7 +27,7 @@ export async function findHandle(
     .executeTakeFirst();
 }
 
-/** Deletes a handle, which is thereby used. */
+/** Deletes a handle after its use. */
 export async function deleteHandle(trx: ProxyTransaction, handle: string): Promise<void> {
   await trx.deleteFrom('handles').where('handle', '=', handle).execute();
 }

@@ -11,7 +11,7 @@ import { type ProxyDatabase, TABLES } from './schema.ts';
 /** The database of agent-proxy. */
 export type ProxyStore = Store<ProxyDatabase>;
 
-/** A transaction of it. */
+/** A transaction of this database. */
 export type ProxyTransaction = Transaction<ProxyDatabase>;
 
 /** A connection for reads: the store's `db` or a transaction. */

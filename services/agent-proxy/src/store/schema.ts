@@ -1,6 +1,6 @@
 import { column, type DatabaseOf, outboxTable, type TableOf, table } from '@writ/store';
 
-/** The external agents that this service stands for. */
+/** The external agents that this service serves. */
 const agents = table('agents', {
   columns: {
     tenant: column.text(),
@@ -19,14 +19,14 @@ const agents = table('agents', {
     request_digest: column.text(),
     /** JSON array of the catalog aliases that it may use, the default one first. */
     models: column.text(),
-    /** JSON of how tool calls in the answers of its models are reviewed; null: they are not (AP-5). */
+    /** JSON with the settings for the review of tool calls in model answers; null when they are not reviewed (AP-5). */
     review: column.text().nullable(),
     /** JSON of its tokens; null after its end. */
     credentials: column.text().nullable(),
     deadline_at: column.timestamp().nullable(),
     /** Time without a request after which it ends, in milliseconds. */
     idle_ms: column.integer(),
-    /** Latest request, to about a quarter of `idle_ms`. */
+    /** Time of the latest request, accurate to about a quarter of `idle_ms`. */
     used_at: column.timestamp(),
     traceparent: column.text(),
     stop_reason: column.text().nullable(),
@@ -50,7 +50,7 @@ const calls = table('calls', {
     run_id: column.text(),
     instance: column.text(),
     digest: column.text(),
-    /** Number of the equal request, from 1. */
+    /** Number of the request among equal requests, from 1. */
     number: column.integer(),
     /** Whether the client has received the whole answer. */
     delivered: column.boolean(),
@@ -69,17 +69,23 @@ const toolCalls = table('tool_calls', {
     tool: column.text(),
     /** SHA-256 of tool and arguments, or of the call id that the client chose. */
     digest: column.text(),
-    /** Number of the equal call, from 1. */
+    /** Number of the call among equal calls, from 1. */
     number: column.integer(),
     /** The approval that it waits for, or waited for; `outcome` after an unknown outcome; null without one. */
     approval_id: column.text().nullable(),
-    /** When its approval was decided, or its task cancelled; null before, and without an approval. */
+    /**
+     * Time of the decision on its approval, or of the cancellation of its task; null before that, and without an
+     * approval.
+     */
     decided_at: column.timestamp().nullable(),
-    /** When its client got a task in place of the result: it is then executed without a further request. */
+    /**
+     * Time at which the client received a task instead of the result; the call is then executed without a further
+     * request.
+     */
     task_at: column.timestamp().nullable(),
-    /** Until when the sweep that executes decided tasks skips it. */
+    /** Expiry of the claim; until then, the sweep that executes decided tasks skips the task. */
     claimed_until: column.timestamp().nullable(),
-    /** When a task has its result, or its client cancelled it. */
+    /** Time at which the task got its result or was cancelled. */
     task_ended_at: column.timestamp().nullable(),
     /** Whether the client cancelled the task. */
     cancelled: column.boolean(),
@@ -87,7 +93,10 @@ const toolCalls = table('tool_calls', {
     delivered: column.boolean(),
     /** SHA-256 of the id of the model's call that used the approval; null for tools of the gateway. */
     delivered_to: column.text().nullable(),
-    /** What the client reported of a tool that it executed itself, unverified: when, `ok` or `failed`, SHA-256 and bytes (AP-5). */
+    /**
+     * The unverified report of the client about a call that it executed itself: time, `ok` or `failed`, SHA-256 and
+     * size in bytes of the result (AP-5).
+     */
     result_at: column.timestamp().nullable(),
     result_status: column.text().nullable(),
     result_sha256: column.text().nullable(),
@@ -105,7 +114,7 @@ const toolCalls = table('tool_calls', {
   },
 });
 
-/** What clients hold in place of a call: tasks, and retries of a request that waits (AP-4). */
+/** Handles that clients use to refer to a call: task ids, and the `requestState` of waiting requests (AP-4). */
 const handles = table('handles', {
   columns: {
     /** 128 random bits. */
@@ -114,7 +123,7 @@ const handles = table('handles', {
     run_id: column.text(),
     instance: column.text(),
     call_id: column.text(),
-    /** Which retry it is, from 1; 0 for a task. */
+    /** Number of the retry, from 1; 0 for a task. */
     retry: column.integer(),
     expires_at: column.timestamp(),
     created_at: column.timestamp(),

@@ -39,7 +39,10 @@ export async function latestToolCall(
     .executeTakeFirst();
 }
 
-/** Returns the call whose approval was used by the model's call with this SHA-256 of its id; undefined without one. */
+/**
+ * Returns the call with the approval that a call of the model has used, where `delivered_to` is the SHA-256 of the id
+ * of the call of the model; undefined if there is none.
+ */
 export async function findToolCallUsedBy(
   trx: ProxyTransaction,
   { tenant, runId: run_id, instance }: AgentKey,
@@ -111,7 +114,7 @@ export async function hasUndecidedCall(
   return found !== undefined;
 }
 
-/** Claims a task without a result until then. */
+/** Claims a task until `claimed_until`; changes nothing when the task has ended. */
 export async function claimTask(
   trx: ProxyTransaction,
   { tenant, runId: run_id, instance, callId: call_id }: CallKey,
@@ -125,7 +128,10 @@ export async function claimTask(
     .execute();
 }
 
-/** Returns decided calls of tasks without a result that are not claimed, oldest first, without those of some tenants. */
+/**
+ * Returns decided calls of unclaimed tasks that have no result yet, oldest first, except tasks of the tenants in
+ * `withoutTenants`.
+ */
 export async function decidedTasks(
   db: ProxyReader,
   now: Date,

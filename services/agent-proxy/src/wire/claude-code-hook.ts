@@ -9,7 +9,7 @@ import {
   sha256Hex,
 } from '@writ/kernel';
 
-/** A tool call that Claude Code or Codex is about to execute, as its hook `PreToolUse` states it. */
+/** A tool call that Claude Code or Codex is about to execute, as reported by its `PreToolUse` hook. */
 export interface HookedCall {
   readonly tool: string;
   /** RFC 8785 form of its input. */
@@ -18,16 +18,16 @@ export interface HookedCall {
   readonly toolUseId: string;
 }
 
-/** What the client reports of a call that it has executed. */
+/** The report of the client about a call that it has executed. */
 export interface HookedResult {
   readonly call: HookedCall;
   readonly status: 'ok' | 'failed';
-  /** Of the result as JSON. */
+  /** SHA-256 of the result as canonical JSON. */
   readonly sha256: string;
   readonly bytes: number;
 }
 
-/** What the client does with the call. */
+/** The verdict on a call: whether the client executes it. */
 export interface HookVerdict {
   readonly decision: 'allow' | 'deny';
   readonly reason: string;
@@ -49,8 +49,8 @@ export function readHookBody(body: Uint8Array<ArrayBuffer>): JsonObject {
 }
 
 /**
- * The session and the sub-agent that a hook states, as the headers by which the model calls of Claude Code name them: it
- * belongs to the same run and the same agent (AP-1, AP-6).
+ * Returns the session and sub-agent of a hook as the headers that the model calls of Claude Code use, so that the hook
+ * is assigned to the same run and agent (AP-1, AP-6).
  */
 export function hookHeadersOf({
   session_id: session,
@@ -71,19 +71,19 @@ export function hookedCallOf(body: JsonObject): HookedCall {
   if (event !== 'PreToolUse' && !isResult(body)) {
     throw invalid('hook_event_name', 'must be PreToolUse, PostToolUse or PostToolUseFailure');
   }
-  if (!isText(tool, 128)) throw invalid('tool_name', 'must be a text of 1 to 128 characters');
-  if (!isText(id, 256)) throw invalid('tool_use_id', 'must be a text of 1 to 256 characters');
+  if (!isText(tool, 128)) throw invalid('tool_name', 'must be a string of 1 to 128 characters');
+  if (!isText(id, 256)) throw invalid('tool_use_id', 'must be a string of 1 to 256 characters');
   if (!isJsonObject(input)) throw invalid('tool_input', 'must be a JSON object');
   return { tool, argumentsJson: canonicalJson(input), toolUseId: id };
 }
 
-/** Whether a hook reports a call that was executed; the answer to it decides nothing. */
+/** Whether a hook reports an executed call; the answer to such a hook has no effect. */
 export function isResult({ hook_event_name: event }: JsonObject): boolean {
   return event === 'PostToolUse' || event === 'PostToolUseFailure';
 }
 
 /**
- * Reads the result of a hook after the execution, of which only digest and size are kept.
+ * Reads the result of a call from the hook that follows its execution. Only the digest and size of the result are kept.
  * @throws InvalidRequestError HOOK_BODY_INVALID for a missing or invalid field
  */
 export function hookedResultOf(body: JsonObject): HookedResult {

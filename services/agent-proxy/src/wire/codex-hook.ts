@@ -2,8 +2,8 @@ import type { JsonObject } from '@writ/kernel';
 import { type HookVerdict, hookAnswer, isName } from './claude-code-hook.ts';
 
 /**
- * The session and the sub-agent that a hook of Codex states, as the headers by which its model calls name them. The
- * other fields are those of Claude Code.
+ * Returns the session and sub-agent of a Codex hook as the headers that the model calls of Codex use. The other fields
+ * are the same as in hooks of Claude Code.
  */
 export function codexHookHeadersOf({
   session_id: session,
@@ -16,8 +16,8 @@ export function codexHookHeadersOf({
 }
 
 /**
- * The answer that Codex reads. It accepts `allow` only with a changed input, and executes the call after an empty
- * answer.
+ * Returns the answer in the format of Codex. Codex accepts `allow` only with a changed input, and executes the call
+ * after an empty answer.
  */
 export function codexHookAnswer(verdict: HookVerdict): JsonObject {
   const { decision, updatedInput } = verdict;

@@ -47,7 +47,7 @@ export interface Delivery {
 
 /**
  * Converts a delivery.
- * @param ownTime converts a time of the supervisor to that of the own clock
+ * @param ownTime converts a time on the clock of the supervisor to this process's clock
  * @throws InvalidRequestError INCOMPLETE_DELIVERY; PreconditionError AGENT_KIND_NOT_IMPLEMENTED
  */
 export function deliveryFrom(
@@ -64,7 +64,7 @@ export function deliveryFrom(
   if (manifest.kind !== AgentKind.EXTERNAL) {
     throw new PreconditionError(
       'AGENT_KIND_NOT_IMPLEMENTED',
-      'agent-proxy stands for external agents only; deliver the agent to agent-worker.',
+      'agent-proxy serves external agents only; deliver the agent to agent-worker.',
       { field: 'manifest.kind' },
     );
   }
@@ -91,7 +91,10 @@ export function deliveryFrom(
   };
 }
 
-/** SpawnChild carries the digest of the client's id of a sub-agent as the correlation id of its message. */
+/**
+ * Returns the parent and client id of a sub-agent; undefined for the root. SpawnChild sends the digest of the client id
+ * as the correlation id of the message.
+ */
 function childOf({ supervision, message }: DeliverRequest): Delivery['child'] {
   const parentInstance = supervision?.parent?.instance;
   if (parentInstance === undefined) return undefined;

@@ -8,7 +8,7 @@ const retryAfter = (error: Error) => ({
   mcp: mcpErrorOf(error, 'https://a.example').headers['retry-after'],
 });
 
-it('sends Retry-After for each temporary limit, and for no other error (AP-2, AP-3)', () => {
+it('sends Retry-After for errors that clients should retry, but not for OPEN_RUNS_LIMIT (AP-2, AP-3)', () => {
   const full = new OverloadedError('STORE_QUEUE_FULL', 'More than 1000 transactions are waiting.');
   expect(httpErrorOf(full).status).toBe(429);
   expect(retryAfter(full)).toEqual({ model: '1', mcp: '1' });

@@ -10,7 +10,7 @@ export interface HttpError {
   readonly facts: ErrorFacts;
 }
 
-/** What an error says; its shape is that of the dialect. */
+/** The fields of an error, independent of the dialect. */
 export interface ErrorFacts {
   readonly status: number;
   readonly message: string;
@@ -67,7 +67,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   AGENT_PAUSED: { status: 503, type: 'server_error', shouldRetry: true },
   UNKNOWN_MODEL: { status: 404, type: 'invalid_request_error', code: 'model_not_found' },
   SUB_AGENT_LIMIT: { status: 402, type: 'insufficient_quota', shouldRetry: false },
-  // No retry: a run ends after minutes, which is longer than clients retry.
+  // Not retryable: a run lasts for minutes, which is longer than clients keep retrying.
   OPEN_RUNS_LIMIT: { status: 429, type: 'rate_limit_exceeded', shouldRetry: false },
   CALL_ID_REUSED: { status: 409, type: 'invalid_request_error', shouldRetry: false },
   LLM_TIMEOUT: { status: 504, type: 'server_error', shouldRetry: false },
@@ -85,7 +85,7 @@ const BY_KIND: Readonly<Partial<Record<WritError['kind'], Shape>>> = {
   unavailable: { status: 503, type: 'server_error', shouldRetry: true },
 };
 const OTHER: Shape = { status: 500, type: 'server_error' };
-/** A cap of the tenant is lifted by its day or month; the client would wait too long. */
+/** Not retryable: a tenant cap resets at the end of its day or month, long after clients have stopped retrying. */
 const OF_TENANT: Shape = {
   status: 429,
   type: 'insufficient_quota',
@@ -95,7 +95,8 @@ const OF_TENANT: Shape = {
 
 /**
  * Returns the answer for an error.
- * @param userAgent Codex repeats every status but 400 up to five times, and prints the message
+ * @param userAgent User-Agent of the client. Codex retries every status except 400 up to five times, and prints the
+ *   message
  */
 export function httpErrorOf(thrown: unknown, userAgent = ''): HttpError {
   const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);

@@ -15,9 +15,9 @@ const STATUS: Readonly<Partial<Record<WritError['kind'], number>>> = {
   resource_exhausted: 429,
   unavailable: 503,
 };
-/** They are no failures of the server: the run has ended, or is halted. */
+/** Reason codes of runs that have ended or are halted; they are not server errors. */
 const REFUSED = ['RUN_ENDED', 'HALTED', 'FROZEN'];
-/** They end by themselves. */
+/** Reason codes of temporary conditions that end without an action of the client. */
 const TEMPORARY = ['AGENT_PAUSED'];
 const INVALID_REQUEST = -32_600;
 const SERVER_ERROR = -32_000;

@@ -15,7 +15,7 @@ import type { ToolAnswer } from '../domain/tool-answer.ts';
 import type { ToolCallRow } from '../store/tool-calls.ts';
 import { refusalText } from './refusal-text.ts';
 
-/** When a client without a means to wait is to repeat a call, seconds. */
+/** Delay after which a client that cannot wait should repeat a call, seconds. */
 const RETRY_AFTER_S = 60;
 
 const EXECUTED_FROM: Readonly<Partial<Record<ExecutedFrom, string>>> = {
@@ -107,7 +107,7 @@ function waiting(row: ToolCallRow, approvalId: string): CallToolResult {
   };
 }
 
-/** Models otherwise reason from what they asked for. */
+/** Returns a note about changed arguments; without it, the model assumes that its own arguments were used. */
 function changeNote({ executedAction, executedFrom, humanApproval, reason }: Decision) {
   const isChanged =
     executedFrom === ExecutedFrom.SUPERVISOR_REVISED || executedFrom === ExecutedFrom.HUMAN_REVISED;
@@ -138,7 +138,10 @@ function contentOf(
 /** Media type of a JSON object that contains the content blocks of an MCP server. */
 const MCP_CONTENT = 'application/vnd.writ.mcp-content+json';
 
-/** Blocks of an MCP server, as it sent them: the gateway has read them with the schema of the protocol. */
+/**
+ * Returns the content blocks of an MCP server unchanged; the gateway has validated them against the schema of the
+ * protocol.
+ */
 function blocksOf({
   _content: beside,
   ...fields

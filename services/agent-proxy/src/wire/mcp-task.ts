@@ -2,10 +2,10 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import { UNKNOWN_OUTCOME } from '../domain/tool-answer.ts';
 import type { ToolCallRow } from '../store/tool-calls.ts';
 
-/** How often a client is to look for the result of a task, ms. */
+/** Interval at which a client should poll the result of a task, ms. */
 const POLL_MS = 5_000;
 
-/** What of a task its client is shown. */
+/** The data of a task that its client receives. */
 interface ShownTask {
   readonly handle: string;
   readonly row: ToolCallRow;
@@ -13,10 +13,13 @@ interface ShownTask {
   readonly expiresAt: Date;
 }
 
-/** One line about a wait, for people: without arguments, which only the approver sees. */
+/**
+ * Returns one line about a wait for display to persons. It contains no arguments, because only the approver may see
+ * them.
+ */
 export function waitText({ tool }: ToolCallRow, approvalId: string): string {
   return approvalId === UNKNOWN_OUTCOME
-    ? `Waiting for a person who finds out what ${tool} did.`
+    ? `Waiting for a person to determine the outcome of ${tool}.`
     : `Waiting for approval ${approvalId} of ${tool}.`;
 }
 
@@ -26,7 +29,7 @@ export function createdTask(task: ShownTask, approvalId: string): CallToolResult
     resultType: 'task',
     ...stateOf(task, 'working', waitText(task.row, approvalId)),
   };
-  // The type of the SDK knows complete results only; it sends any.
+  // The SDK's type covers only complete results, but the SDK sends any result.
   return created as unknown as CallToolResult;
 }
 

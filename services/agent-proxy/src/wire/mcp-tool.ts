@@ -3,8 +3,8 @@ import { SideEffect, type ToolDefinition } from '@writ/contracts/writ/tool/v1/to
 import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 
 /**
- * Converts a tool of the gateway. Its hints come from the side effect class that the platform trusts, never from what the
- * server of the tool says of itself (TG-6).
+ * Converts a tool of the gateway to an MCP tool. The hints are derived from the side effect class that the platform
+ * trusts, never from the annotations of the server that provides the tool (TG-6).
  */
 export function mcpTool(definition: ToolDefinition): Tool {
   const { name, description, sideEffect, risk } = definition;
@@ -23,7 +23,9 @@ export function mcpTool(definition: ToolDefinition): Tool {
   };
 }
 
-/** The schema without the marks of the platform: an argument that policy can fill need not be given. */
+/**
+ * Returns the input schema without the platform-specific keywords. An argument that policy can fill in is not required.
+ */
 function inputSchemaOf({ inputSchemaJson }: ToolDefinition): Tool['inputSchema'] {
   const schema = JSON.parse(inputSchemaJson) as JsonObject;
   const { properties, required } = schema;

@@ -1,6 +1,9 @@
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 
-/** Says that a call was refused, by whom and why, to a model or a client. */
+/**
+ * Returns the text that tells a model or a client why a call was not executed: the client withdrew it, or policy or a
+ * person refused it.
+ */
 export function refusalText(tool: string, { reason, humanApproval, stopReason }: Decision): string {
   const comment = humanApproval?.comment ?? '';
   if (stopReason === 'withdrawn') return `Nothing was executed. The client withdrew ${tool}.`;

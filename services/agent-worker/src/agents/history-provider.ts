@@ -6,9 +6,9 @@ import { optionsReader } from './options.ts';
 type Settings = Pick<AgentManifest, 'history'>;
 
 /**
- * Returns a lookup of the history provider of a manifest (AG-8): undefined for the worker's own
- * store. Equal settings share one provider. The lookup throws InvalidRequestError
- * UNKNOWN_HISTORY_PROVIDER or INVALID_MIDDLEWARE_OPTIONS.
+ * Returns a function that returns the history provider of a manifest, or undefined when the worker's own store is used
+ * (AG-8). Equal settings share one provider. The returned function throws InvalidRequestError UNKNOWN_HISTORY_PROVIDER
+ * or INVALID_MIDDLEWARE_OPTIONS.
  */
 export function historyFinder(
   modules: Pick<AgentModules, 'historyProviders'>,

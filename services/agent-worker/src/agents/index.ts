@@ -37,8 +37,8 @@ export interface AgentCode {
 }
 
 /**
- * Returns the code of agents: an override, a built-in loop, or, for `custom`, the TypeScript agent
- * of that name, whose versions are listed with the current one first (RT-1).
+ * Returns the code of agents: an override, a built-in loop, or, for the kind `custom`, the TypeScript agent with the
+ * name of the agent. The versions of a TypeScript agent are listed with the current version first (RT-1).
  */
 export function agentCode(
   modules: AgentModules,

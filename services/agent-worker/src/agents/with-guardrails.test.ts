@@ -57,7 +57,7 @@ async function act({ answers, settings = {}, restored, run }: Scene) {
 }
 
 describe('guardrails', () => {
-  it('join an answer that its token limit truncated twice (AG-6)', async () => {
+  it('join the parts of an answer that the token limit truncated twice (AG-6)', async () => {
     const answers = [cutOff('one, '), cutOff('two, '), answerOf('three')];
     const { asked, returned } = await act({ answers, run: (ctx) => ctx.llm(ask()) });
     expect(returned).toMatchObject({ text: 'one, two, three' });
@@ -86,7 +86,7 @@ describe('guardrails', () => {
     expect(disabled.asked.tripped).toEqual([]);
   });
 
-  it('stop an agent that repeats the same tool calls, in any spelling (AG-6)', async () => {
+  it('stop an agent that repeats the same tool calls, in any order and JSON formatting (AG-6)', async () => {
     const run = act({
       answers: [searches('{"q":"a","n":1}', 'no json'), searches('no json', '{"n": 1, "q": "a"}')],
       settings: { guardrails: { maxRepeatedToolSteps: 1 } },
@@ -136,7 +136,7 @@ describe('guardrails', () => {
     expect(asked.tripped).toEqual([]);
   });
 
-  it('keep their counters in checkpoints, beside the state of the agent (AG-6, RT-1)', async () => {
+  it('store their counters in checkpoints, together with the state of the agent (AG-6, RT-1)', async () => {
     const settings = { guardrails: { maxRepeatedToolSteps: 2 } };
     const first = await act({
       answers: [searches('{}'), searches('{}')],

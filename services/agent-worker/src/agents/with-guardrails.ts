@@ -19,7 +19,9 @@ const CONTINUE: ChatTurn = {
   hidden: 'max_tokens_recovery',
   text: 'Your answer was cut off by its length limit. Continue where it stopped, and repeat nothing.',
 };
-/** A provider in JSON mode starts a new object, so that the parts could not be joined. */
+/**
+ * Used in JSON mode, because a provider in JSON mode starts a new object that cannot be joined to the truncated one.
+ */
 const WRITE_AGAIN: ChatTurn = {
   role: 'user',
   hidden: 'max_tokens_recovery',
@@ -28,8 +30,8 @@ const WRITE_AGAIN: ChatTurn = {
 
 /**
  * Wraps a factory, so that the guardrails of the manifest apply to every model call of its agents except summaries
- * (AG-6). They are beneath the middleware, which sees whole answers. Their counters depend only on
- * journaled answers, so that replays restore them, and are part of checkpoints.
+ * (AG-6). Middleware wraps the guardrails, so that it receives complete answers. The counters of the guardrails depend
+ * only on journaled answers, so that replays restore them, and are part of checkpoints.
  */
 export function withGuardrails(factory: AgentFactory): AgentFactory {
   return (manifest, instance) => {
@@ -45,7 +47,7 @@ interface GuardedState {
   readonly agent: object;
 }
 
-/** Returns a context with guardrails of its own; branches have separate ones. */
+/** Returns a context with its own guardrails; each branch has separate guardrails. */
 function guarded(inner: AgentContext): AgentContext {
   const guard = new Guard(inner);
   return overrideContext(inner, {
@@ -130,7 +132,10 @@ function callsIn({ text, toolUses = [] }: Answer, isJsonAction: boolean): readon
   return [{ tool: name, args: isJsonObject(args) ? args : {} }];
 }
 
-/** Arguments that are not JSON are compared as text. */
+/**
+ * Converts a tool call for the comparison with earlier calls. Arguments that are not a JSON object are compared as
+ * text.
+ */
 function callOf({ tool, argumentsJson }: ToolUse): ObservedCall {
   return { tool, args: objectIn(argumentsJson) ?? { text: argumentsJson } };
 }

@@ -28,10 +28,10 @@ interface GenerateCall {
   readonly callId: string;
   /** Zero outside a step. */
   readonly step: number;
-  /** Ids of earlier events of the agent, which precede the call on its timeline. */
+  /** Ids of earlier events of the agent that precede the call on the agent's timeline. */
   readonly after: readonly string[];
   readonly request: LlmRequest;
-  /** Receives the events of the call, also of one that fails. */
+  /** Receives the events of the call, even when the call fails. */
   readonly onEvents: (events: readonly CarriedEvent[]) => void;
   /** Receives the answer's text while it is generated. */
   readonly listener?: DeltaListener;
@@ -43,7 +43,8 @@ export interface ExecutionMeterPeer {
   admitEpoch(options: CallOptions): Promise<void>;
   /**
    * Calls a model. A repeated call returns the recorded answer without charge (EM-7).
-   * @throws the named error that ends the stream; UnavailableError MODEL_CALL_INCOMPLETE when it ends without an answer
+   * @throws the error with which the meter ends the stream; UnavailableError MODEL_CALL_INCOMPLETE when the stream ends
+   *   without an answer
    */
   generate(call: GenerateCall, options: CallOptions): Promise<LlmOutcome>;
   /** Lists the models that the agent may use. */
@@ -75,7 +76,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
     },
     async generate(call, callOptions) {
       let finished: Finished | undefined;
-      // A failed call ends with a status, whose error says how to react.
+      // A failed call ends the stream with a gRPC status, from which the caller derives its reaction.
       const { listener } = call;
       listener?.begun();
       for await (const { chunk } of client.generate(toGenerateRequest(call), callOptions)) {

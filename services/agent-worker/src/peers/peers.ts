@@ -22,7 +22,7 @@ export interface PeerParts {
   readonly telemetry: Telemetry;
   readonly signer: Signer;
   readonly addressOf: (service: ServiceName) => string;
-  /** Id under which this worker calls its peers. */
+  /** Id with which this worker identifies itself to its peers. */
   readonly workerId: string;
   /** Tenants that this worker serves; empty for all (SYS-6). */
   readonly tenants: readonly string[];

@@ -14,8 +14,8 @@ import type { SlotAnswer, SlotIntent, SlotRenewal, SlotStatus } from '../domain/
 /** Client of spawn-budget. */
 export interface SpawnBudgetPeer {
   /**
-   * Renews the slots of agents of any runs in as few calls as possible; returns the results in the
-   * same order (SB-8).
+   * Renews the slots of agents, which may belong to different runs, in as few calls as possible. Returns the results in
+   * the order of `agents` (SB-8).
    */
   renew(agents: readonly SlotRenewal[], options: CallOptions): Promise<readonly SlotAnswer[]>;
   /** Streams the agents of these tenants whose slot changed; best effort (SB-4). */

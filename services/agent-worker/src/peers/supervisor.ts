@@ -25,7 +25,7 @@ interface ReviewCall extends Attachments {
   readonly rawText?: string;
   readonly action?: Action;
   readonly composed?: boolean;
-  /** Whether the final is the partial result of a paused agent. */
+  /** Whether the final answer is the partial result of a paused agent. */
   readonly partial?: boolean;
 }
 
@@ -63,19 +63,22 @@ interface OutcomeReport extends Attachments {
 /** How an agent ended. */
 interface RecordedEnding {
   readonly stopReason: string;
-  /** The approved answer with which it ended. */
+  /** The approved answer with which the agent ended. */
   readonly answer: string | undefined;
 }
 
-/** Client of the supervisor. Calls are idempotent and throw the supervisor's named errors. */
+/** Client of the supervisor. Calls are idempotent and throw the errors that the supervisor returns. */
 export interface SupervisorPeer {
   /** Makes the supervisor reject calls of workers that held an earlier lease of the agent (RT-2). */
   admitEpoch(options: CallOptions): Promise<void>;
-  /** Requests a decision; a repeated call returns the recorded one (SV-1). */
+  /** Requests a decision; a repeated call returns the recorded decision (SV-1). */
   reviewAction(call: ReviewCall, options: CallOptions): Promise<Decision>;
-  /** Returns the current decision, with a new writ unless the action was executed. */
+  /**
+   * Returns the current decision, with a new writ if it approves a tool call of an agent that has not ended and is not
+   * halted.
+   */
   getDecision(callId: string, options: CallOptions): Promise<Decision>;
-  /** Reviews a delegation and creates its child; a repeated call returns the same one (SUP-9). */
+  /** Reviews a delegation and creates its child; a repeated call returns the same child (SUP-9). */
   spawnChild(call: SpawnCall, options: CallOptions): Promise<SpawnAnswer>;
   /**
    * Ends a child unconditionally; returns its stop reason, which may be from an earlier end (SB-3).

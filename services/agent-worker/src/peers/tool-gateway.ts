@@ -15,7 +15,7 @@ interface WritCall {
   readonly step: number;
 }
 
-/** The agent that lists tools, and their names. */
+/** The agent that lists tools, and the names of the tools. */
 interface WantedTools {
   readonly tenant: string;
   /** Name of the agent. */
@@ -28,7 +28,7 @@ export interface ToolGatewayPeer {
   /** Makes the tool-gateway reject calls of workers that held an earlier lease of the agent (RT-2). */
   admitEpoch(options: CallOptions): Promise<void>;
   /**
-   * Lists the tools of these names that the agent's token permits; the list may be one second old.
+   * Lists the tools with these names that the agent's token permits; the list may be up to one second old.
    */
   listTools(wanted: WantedTools, options: CallOptions): Promise<readonly ToolInfo[]>;
   /** Executes an approved action; a repeated call returns the recorded outcome (TG-1). */
@@ -42,7 +42,7 @@ const MAX_NAMES = 1_024;
 /** Maximum memory of the cached tool lists, bytes. */
 const MAX_LIST_BYTES = 16_000_000;
 
-/** How long a tool list is used without a request, in milliseconds. */
+/** Time for which a cached tool list is used without a request to the tool-gateway, in milliseconds. */
 const LIST_TTL_MS = 1_000;
 
 interface KnownTools {
@@ -50,14 +50,14 @@ interface KnownTools {
   readonly tools: readonly ToolInfo[];
 }
 
-/** A cached list, and when it was last confirmed by the monotonic clock, in milliseconds. */
+/** A cached list, and the time on the monotonic clock at which it was last known to be current, in milliseconds. */
 interface CachedTools extends KnownTools {
   readonly confirmedAt: number;
 }
 
 /**
- * Creates a gRPC client of the tool-gateway. It caches the tool lists of each agent and set of names,
- * confirms them at most once a second, and reloads them only when the registry has changed.
+ * Creates a gRPC client of the tool-gateway. It caches one tool list for each agent and set of names. At most once a
+ * second, it asks whether a list is current; the list is sent again only when the registry has changed.
  */
 export function createToolGatewayPeer(options: RpcClientOptions, clock: Clock): ToolGatewayPeer {
   const client = createRpcClient(ToolGatewayService, options);

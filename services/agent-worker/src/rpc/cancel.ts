@@ -9,7 +9,10 @@ import { readWorkerEvent } from '../events.ts';
 import { eventMessages } from '../wire/carried-event.ts';
 import { retentionFrom } from '../wire/supervision.ts';
 
-/** Ends the agents of a run, or one of them (SUP-8); or waits until one of them has ended by itself. */
+/**
+ * Ends the agents of a run, or one of them (SUP-8). With `await_end`, does not end the agent: waits for a limited time
+ * until the agent has ended, and returns whether it has ended.
+ */
 export function cancel(
   dependencies: Dependencies,
 ): Handler<typeof AgentWorkerService.method.cancel> {

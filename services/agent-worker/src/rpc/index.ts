@@ -8,7 +8,7 @@ import { findAgents } from './find-agents.ts';
 import { listLogEntries } from './list-log-entries.ts';
 import { signal } from './signal.ts';
 
-/** The route of AgentWorkerService. */
+/** Returns the route of AgentWorkerService. */
 export function workerRoute(dependencies: Dependencies): Route {
   return route(AgentWorkerService, {
     deliver: deliver(dependencies),

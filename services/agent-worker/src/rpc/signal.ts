@@ -5,7 +5,10 @@ import type { Dependencies } from '../app/agents/dependencies.ts';
 import { signalAgent } from '../app/agents/signal-agent.ts';
 import { signalFrom } from '../wire/signal.ts';
 
-/** Wakes an agent with a signal, or, for the signal `halted`, parks it if this process runs it (RT-3). */
+/**
+ * Accepts a signal for an agent and wakes the agent if it waits for the signal. The signal `halted` parks the agent if
+ * this process runs it (RT-3).
+ */
 export function signal(
   dependencies: Dependencies,
 ): Handler<typeof AgentWorkerService.method.signal> {

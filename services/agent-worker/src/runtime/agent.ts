@@ -26,8 +26,7 @@ export interface Agent {
   readonly id: string;
   readonly kind: string;
   /**
-   * Runs until the agent has ended, with an approved final answer or through {@link
-   * AgentContext.stop}.
+   * Runs until the agent has ended, with an approved final answer or through {@link AgentContext.stop}.
    */
   run(ctx: AgentContext, inbox: readonly Message[]): Promise<void>;
 }
@@ -42,13 +41,13 @@ export type Proposal = (
   | { readonly rawText: string; readonly action?: never }
   | { readonly action: Action; readonly rawText?: never }
 ) & {
-  /** The model call that produced it. */
+  /** The model call that produced the proposal. */
   readonly modelCallId?: string;
   /** Whether the final answer was composed after the steps were used up. */
   readonly composed?: boolean;
 };
 
-/** Restrictions of a child by its parent (SUP-9). */
+/** Restrictions that a parent sets for a child (SUP-9). */
 export interface SpawnOptions {
   /** A subset of the tools in the child's manifest, not empty; default: all of them. */
   readonly tools?: readonly string[];
@@ -68,7 +67,7 @@ export type SpawnOutcome = { readonly callId: string } & (
       readonly message: string;
     }
   | {
-      /** No slot in the run's headcount; the message is spawn-budget's. */
+      /** The run's headcount has no free slot; `message` is the message of spawn-budget. */
       readonly kind: 'no_slot';
       readonly message: string;
     }
@@ -83,7 +82,7 @@ export type SpawnOutcome = { readonly callId: string } & (
     }
 );
 
-/** The result of a handoff: a reply, or why there is none (AG-3). */
+/** The result of a handoff: a reply, or the reason why there is no reply (AG-3). */
 export type HandoffOutcome = Exclude<SpawnOutcome, { kind: 'spawned' }> | Reply;
 
 /** The result of a proposal. */
@@ -119,11 +118,14 @@ export type Restored = RestoredAgent<unknown, unknown>;
 
 /** A rate limit that several agents share (AG-9). */
 export interface RateLimit {
-  /** Which agents share it: those of the run, of this name, of the tenant, or with a model of this provider. */
+  /**
+   * The agents of the tenant that share the limit: the agents of the run, the agents with the same name, all agents, or
+   * the agents that use a model of the same provider.
+   */
   readonly scope: 'run' | 'agent' | 'tenant' | 'provider';
-  /** What it counts; calls of different levels have separate limits. */
+  /** The calls that the limit counts: model calls (`chat`) or tool calls (`function`), which have separate limits. */
   readonly level: 'chat' | 'function';
-  /** Maximum number of turns in any period of `perMs` milliseconds. */
+  /** Maximum number of calls in any period of `perMs` milliseconds. */
   readonly calls: number;
   readonly perMs: number;
   /** Catalog alias, which selects the provider. */
@@ -136,8 +138,8 @@ export interface AgentContext {
   readonly meta: RunMeta;
 
   /**
-   * Throws when the run is cancelled or past its deadline (SUP-5). Every new operation checks this, too; one whose
-   * result is replayed from the journal may return it without a check.
+   * Throws when the run is cancelled or past its deadline (SUP-5). Every new operation makes this check, too; an
+   * operation that is replayed from the journal may return its recorded result without the check.
    */
   check(): void;
   /** Returns the time, the same in every replay. */
@@ -166,8 +168,8 @@ export interface AgentContext {
   /** Proposes a native tool call: review and execution under one call_id (SV-1, TG-1). */
   tool(tool: string, argumentsJson: string, modelCallId?: string): Promise<ProposalOutcome>;
   /**
-   * Proposes the final answer. Approval ends the agent and, in the same transaction, notifies the
-   * agent that waits for its reply (AG-3).
+   * Proposes the final answer. If the answer is approved, the agent ends and, in the same transaction, sends its reply
+   * to the agent that waits for it (AG-3).
    */
   reply(
     answer: string,
@@ -175,14 +177,15 @@ export interface AgentContext {
   ): Promise<ProposalOutcome>;
 
   /**
-   * Delegates to an agent in the manifest's sub_agents, after review; does not wait for its reply
+   * Delegates a task to an agent in the manifest's sub_agents, after review. Does not wait for the child's reply
    * (SUP-9).
    */
   spawn(agent: string, task: string, options?: SpawnOptions): Promise<SpawnOutcome>;
   /**
-   * Waits for a child's reply and then ends the child, whatever the reply, so that its slot is
+   * Waits for a child's reply and then ends the child, regardless of the reply, so that the slot of the child is
    * released.
-   * @param timeoutMs default: that of the manifest; paused while the child is parked (SB-4)
+   * @param timeoutMs default: the timeout of the sub-agent in the manifest, otherwise two minutes; paused while the
+   *   child is parked (SB-4)
    */
   ask(child: AgentRef, timeoutMs?: number): Promise<Reply>;
   /** Calls {@link spawn} and then {@link ask}. */
@@ -196,60 +199,59 @@ export interface AgentContext {
    */
   follow(topic: string, options?: FollowOptions): Promise<void>;
   /**
-   * Suspends the agent until a signal of this name arrives, and returns the signal's payload. Uses
-   * no memory meanwhile.
+   * Suspends the agent until a signal of this name arrives, and returns the signal's payload. A suspended agent uses no
+   * memory.
    */
   sleepUntilSignal(name: string): Promise<JsonObject>;
-  /** Suspends the agent for a time in milliseconds. Uses no memory meanwhile. */
+  /** Suspends the agent for a time in milliseconds. A suspended agent uses no memory. */
   sleep(ms: number): Promise<void>;
   /**
-   * Acquires the next permit of a rate limit, which has a time, and suspends the agent until that time (AG-9).
-   * Unrelated to the turns of a conversation.
+   * Acquires the next permit of a rate limit and suspends the agent until the permit is valid (AG-9). Unrelated to the
+   * turns of a conversation.
    */
   turn(limit: RateLimit): Promise<void>;
 
   /**
-   * Runs branches concurrently, each with its own context, and returns when all are done. Throws
-   * the error of the first failed branch in their order. The agent is suspended once all remaining
-   * branches wait.
+   * Runs branches concurrently, each with its own context, and returns when all are done. If several branches fail,
+   * throws the error of the first one in the order of `branches`. The agent is suspended once all remaining branches
+   * wait.
    */
   all<T>(branches: readonly ((ctx: AgentContext) => Promise<T>)[]): Promise<T[]>;
   /**
-   * Runs one think-act cycle and emits its start and its end. The end of a step commits nothing: its entries are
-   * committed with the next required commit, or about 250 ms after the start of the next step.
-   * @param waitsFor the signal that the step waits for first, which is shown to clients; empty for
-   *   none
+   * Runs one think-act cycle and emits events for its start and its end. The end of a step does not cause a commit: the
+   * entries of the step are committed with the next required commit, or about 250 ms after the start of the next step.
+   * @param waitsFor the signal that the step waits for first, which is shown to clients; may be empty
    */
   step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
-  /** Emits once that a flow started or ended, with `ok` or a stop reason (HK-1). */
+  /** Emits the start or the end of a flow once; the status of an end is `ok` or a stop reason (HK-1). */
   flow(moment: 'started' | 'ended', status?: string): void;
-  /** Emits once that a guardrail tripped (AG-6, HK-1). */
+  /** Emits a GUARDRAIL_TRIP event once (AG-6, HK-1). */
   trip(guardrail: Guardrail): void;
 
   /**
-   * Returns the latest checkpoint and resumes from it; undefined when there is none. Operations
-   * before this call are replayed each time, so there should be few. Call it once, outside
+   * Returns the latest checkpoint and resumes from it; returns undefined when the agent has no checkpoint. Operations
+   * before the call are replayed under each lease, so their number should be small. Call this method once, outside
    * branches.
    */
   restore(): Promise<Restored | undefined>;
   /**
-   * Makes this the point from which later replays start. Call it between two steps, outside
-   * branches; it is committed with the previous step.
+   * Saves a checkpoint, from which later replays start. Call this method between two steps, outside branches; the
+   * checkpoint is written with the next commit.
    */
   checkpoint(checkpoint: Checkpoint): void;
 
   /** Returns the turns that earlier runs of this agent stored in the session, oldest first (AG-8). */
   recall(): Promise<readonly ChatTurn[]>;
   /**
-   * Sets the turns of this run that the session keeps, replacing those set before. They are stored
+   * Sets the turns of this run that are kept in the session; replaces turns that were set earlier. They are stored
    * when the agent ends with an approved answer and the retention is PERMANENT (SUP-4, AG-8).
-   * @param items number of items in its checkpoints that precede `turns`; these items must be turns
+   * @param items number of items in the agent's checkpoints that precede `turns`; these items must be turns
    */
   remember(turns: readonly ChatTurn[], items?: number): void;
 
   /**
-   * Sets what the agent has so far: an agent whose manifest says `on_preempt: partial` ends with it
-   * when it loses its slot (SB-4). `compose` returns an empty text while there is nothing.
+   * Sets the function that composes the partial answer. An agent with `on_preempt: partial` in its manifest ends with
+   * this answer when it loses its slot (SB-4). `compose` returns an empty text while there is no partial answer.
    */
   draft(compose: () => string): void;
 

@@ -5,9 +5,9 @@ import { suspendUntil } from './signals.ts';
 import { BranchSuspended, SignalArrived, Unwinding } from './unwinding.ts';
 
 /**
- * Runs branches concurrently. Each branch numbers its own operations, so that their ids do not
- * depend on timing (RT-1). Returns or throws once all branches have settled: an unwinding of the
- * agent takes precedence over a wait, and a wait over the first error in the order of the branches.
+ * Runs branches concurrently. Each branch numbers its own operations, so that their ids do not depend on timing (RT-1).
+ * Returns or throws once all branches have settled. An unwinding of the agent takes precedence over a wait; a wait
+ * takes precedence over an error; of several errors, the first one in the order of `branches` is thrown.
  */
 export async function runBranches<T>(
   scope: RunScope,

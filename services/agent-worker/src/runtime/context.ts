@@ -55,13 +55,13 @@ export class RuntimeContext implements AgentContext {
     this.#operations = new JournaledOperations(scope, shared);
   }
 
-  /** Whether an approved final has ended the agent. */
+  /** Whether an approved final answer has ended the agent. */
   get hasEnded(): boolean {
     return this.#shared.hasEnded;
   }
 
   /**
-   * Throws again what the agent may have caught: its code does not fit its journal (RT-1).
+   * Throws the CodeMismatched error again if one was thrown, because the agent may have caught it (RT-1).
    * @throws CodeMismatched
    */
   assertCodeMatched(): void {
@@ -99,7 +99,7 @@ export class RuntimeContext implements AgentContext {
       const { tenant, run_id, instance: agent } = session.row;
       const step = { agent: session.row, step: steps.current };
       const entry = { ...step, callId, logMessage, after: carried.earlierInStep(steps.current) };
-      // Last, so that the agent cannot log in the name of another one.
+      // The ids come last, so that `fields` cannot override them.
       this.#log.info({ ...fields, tenant, run_id, agent }, message);
       commits.emit((at) => events.logged(entry, at));
       return { message, fields, ...(content && { content }) };

@@ -1,9 +1,9 @@
 import type { AgentCredentials, TokenAudience } from '../domain/agent/credentials.ts';
 
-/** How long before their expiry tokens are renewed. */
+/** Time before the expiry of tokens at which they are renewed, in milliseconds. */
 const MARGIN_MS = 30_000;
 
-/** Whether tokens are not about to expire. */
+/** Whether tokens are valid for at least {@link MARGIN_MS}. */
 export function areFresh({ expiresAt }: AgentCredentials, now: number): boolean {
   return expiresAt - now >= MARGIN_MS;
 }

@@ -68,8 +68,8 @@ async function presentableWrit(scope: RunScope, decision: Decision, callId: stri
           peers.supervisor.getDecision(callId, options),
         ),
       );
-      // No new writ means that the call was executed: with the old one, the gateway returns the
-      // recorded outcome.
+      // The decision contains a new writ even if the call was already executed; the gateway then returns the recorded
+      // outcome.
       order.writ = fresh.writ ?? order.writ;
     },
   };

@@ -19,7 +19,7 @@ import {
 export interface CallSettings {
   /** Timeout of one call. */
   readonly callTimeoutMs: number;
-  /** Upper bound of the first retry delay; doubles up to `retryMaxMs`. */
+  /** Upper bound of the delay before the first retry; the bound doubles with each retry, up to `retryMaxMs`. */
   readonly retryInitialMs: number;
   readonly retryMaxMs: number;
 }
@@ -28,7 +28,7 @@ export interface CallSettings {
 export interface CallTerms {
   /** The service whose token the call needs; default: none. */
   readonly audience?: TokenAudience;
-  /** Whether the call requires a slot; it waits for a current grant (SB-4). */
+  /** Whether the call requires a slot; if so, the call waits until a current grant is available (SB-4). */
   readonly acts?: boolean;
   /** Overrides the default timeout. */
   readonly timeoutMs?: number;
@@ -40,7 +40,7 @@ export interface CallTerms {
 
 /** Maximum number of renewals per call; further refusals have another cause. */
 const MAX_RENEWALS = 3;
-/** How long before the run's deadline a call times out. */
+/** Time before the run's deadline at which a call times out, in milliseconds. */
 const BEFORE_DEADLINE_MS = 20;
 
 /**
@@ -78,7 +78,7 @@ export class PeerCalls {
         return await work(await this.#options(terms));
       } catch (error) {
         if (!isWritError(error)) throw error;
-        // An interruption aborts the call, which looks like an error of the peer.
+        // An interruption aborts the call; the resulting error looks like an error of the peer.
         this.#check(terms);
         const reaction = reactTo(error);
         switch (reaction.kind) {
@@ -86,7 +86,8 @@ export class PeerCalls {
             failures += 1;
             await this.#backOff(terms, failures);
             if (reaction.renews === 'writ') await terms.renewWrit?.();
-            // A token refresh has no audience: new tokens would not help it.
+            // New tokens help only a call with an audience. A tool call is authorized by its writ, and a token refresh
+            // sends its own token.
             else if (reaction.renews === 'tokens' && terms.audience)
               await this.#credentials.renew();
             break;
@@ -98,7 +99,8 @@ export class PeerCalls {
             break;
           case 'renew_slot':
             await this.#slot.renewed();
-            // The peer and spawn-budget may receive a pause at different times.
+            // The peer and spawn-budget detect a pause or its end at different times, so the next attempt may be
+            // refused again.
             failures += 1;
             await this.#backOff(terms, failures);
             break;
@@ -157,7 +159,8 @@ export class PeerCalls {
     terms: CallTerms,
     error: Error,
   ): Promise<void> {
-    // A token refresh has no audience: new tokens would not help it.
+    // New tokens help only a call with an audience. A tool call is authorized by its writ, and a token refresh sends
+    // its own token.
     const canRefresh = kind === 'refresh_tokens' && terms.audience !== undefined;
     if (canRefresh) await this.#credentials.renew();
     else if (kind === 'renew_writ' && terms.renewWrit !== undefined) await terms.renewWrit();

@@ -4,7 +4,7 @@ import type { PendingReceipt, ToolOutcome } from '../domain/calls/tool-call.ts';
 import { earlierInStep } from '../events.ts';
 
 /**
- * Maximum size of a result attached to a review, in bytes; a receipt is sent without a larger one.
+ * Maximum size of a result attached to a review, in bytes. The receipt of a larger result is sent without the result.
  */
 const MAX_OBSERVATION_BYTES = 1_048_576;
 
@@ -16,9 +16,9 @@ export interface ReceiptBatch {
 }
 
 /**
- * Receipts, results (SV-7) and events (HK-1) that are not yet acknowledged by the supervisor. Replays restore
- * receipts and results from the journal, and events from the row of the agent, so that none is lost; the supervisor
- * ignores duplicates.
+ * Receipts, results (SV-7) and events (HK-1) that are not yet acknowledged by the supervisor. Replays restore receipts
+ * and results from the journal, and events from the row of the agent, so that no receipt or event is lost; the
+ * supervisor ignores duplicates.
  */
 export class PendingReceipts {
   #waiting: PendingReceipt[] = [];
@@ -34,7 +34,7 @@ export class PendingReceipts {
     return this.#events;
   }
 
-  /** Returns the ids of events that later events of the step name, see {@link earlierInStep}. */
+  /** Returns the ids of the events that later events of the step list in `after`, see {@link earlierInStep}. */
   earlierInStep(step: number): string[] {
     return earlierInStep(this.#events, step);
   }

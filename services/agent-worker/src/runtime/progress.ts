@@ -4,8 +4,8 @@ import type { ProgressPublisher, ProgressUpdate } from '../peers/progress-publis
 import type { LeaseSession } from './leases/lease-session.ts';
 
 /**
- * Publishes live progress of one agent (SUP-1), best effort. Model text is published only if the
- * manifest permits it before review.
+ * Publishes live progress of one agent (SUP-1), best effort. Model text, which is not reviewed yet, is published only
+ * if the manifest permits it.
  */
 export class AgentProgress {
   readonly #session: LeaseSession;
@@ -30,8 +30,8 @@ export class AgentProgress {
   }
 
   /**
-   * Returns a listener for the text of a model call; undefined when the manifest does not permit
-   * it.
+   * Returns a listener for the text of a model call; undefined when the manifest does not permit the publication of
+   * model text.
    */
   listener(callId: string): DeltaListener | undefined {
     if (!this.#session.manifest.unreviewedDeltas) return undefined;

@@ -14,8 +14,8 @@ type ToolCall = Extract<Action, { kind: 'tool' }>;
 const PART = { review: 0, approval: 1, execution: 2, resolution: 3, outcome: 4 } as const;
 
 /**
- * Reviews a proposal, waits for its approval and executes it under one call_id (SV-1, RT-1). Each
- * part has its own entry, so that a replay continues after the last recorded one.
+ * Reviews a proposal, waits for its approval and executes it under one call_id (SV-1, RT-1). Each part has its own
+ * journal entry, so that a replay continues after the last recorded part.
  */
 export async function propose(scope: RunScope, proposal: Proposal): Promise<ProposalOutcome> {
   const call = scope.cursor.next();
@@ -71,7 +71,8 @@ async function review(
 }
 
 /**
- * Suspends the agent until its approval is decided or expired, and returns the resulting decision (SV-5, TG-5).
+ * Suspends the agent until the approval of the call is decided or has expired, and returns the resulting decision
+ * (SV-5, TG-5).
  */
 export async function awaitDecision(
   scope: RunScope,

@@ -4,8 +4,8 @@ import { stopOnRefusal } from './execute-tool.ts';
 import type { RunScope } from './scope.ts';
 
 /**
- * Takes a turn of a shared limit; returns its time in milliseconds since 1970. Limits with the same
- * scope, level, `calls` and `perMs` are one limit.
+ * Acquires the next permit of a shared rate limit; returns the time from which the permit is valid, in milliseconds
+ * since 1970. Calls with the same scope, level, `calls` and `perMs` share one limit.
  */
 export async function turnOf(scope: RunScope, limit: RateLimit): Promise<number> {
   const { session, store } = scope;
@@ -33,7 +33,7 @@ async function holderOf(scope: RunScope, limit: RateLimit): Promise<string> {
   }
 }
 
-/** Returns the provider of a model alias; an unknown alias counts as a provider of its own. */
+/** Returns the provider of a model alias; returns the alias itself when it is unknown. */
 async function providerOf({ calls, peers }: RunScope, alias: string): Promise<string> {
   const models = await stopOnRefusal('worker', undefined, () =>
     calls.call({ audience: 'executionMeter' }, (options) =>

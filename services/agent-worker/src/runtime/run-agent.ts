@@ -62,7 +62,7 @@ import type { SlotRenewer } from './slots/slot-renewer.ts';
 import { Steps } from './steps.ts';
 import { CodeMismatched, Unwinding } from './unwinding.ts';
 
-/** Outcomes of a lease whose agent is inactive, which spawn-budget must know. */
+/** Outcomes of a lease after which the agent is inactive and must be reported to spawn-budget. */
 const INACTIVE: ReadonlySet<LeaseOutcome> = new Set(['suspended', 'preempted', CODE_WAIT]);
 
 /** Dependencies of {@link runAgent}. */
@@ -94,9 +94,9 @@ export interface RunParts {
 }
 
 /**
- * Runs an agent for one lease: replays its journal, from the latest checkpoint if it restores one, and continues until
- * the agent ends, is suspended or parked, loses the lease, or the worker shuts down. Returns the result.
- * @throws what the store throws
+ * Runs an agent for one lease: replays its journal, from the latest checkpoint if the agent restores it, and continues
+ * until the agent ends, is suspended or parked, loses the lease, or the worker shuts down. Returns the result.
+ * @throws errors of the store
  */
 export async function runAgent(parts: RunParts, session: LeaseSession): Promise<LeaseOutcome> {
   const { row } = session;
@@ -153,7 +153,7 @@ async function runToAnEnd(parts: RunParts, session: LeaseSession): Promise<Lease
   } catch (error) {
     thrown = error;
   }
-  // Reporting the outcome can be interrupted, too.
+  // An unwinding can also interrupt the report of the outcome.
   for (;;) {
     if (thrown instanceof CodeMismatched) {
       parts.telemetry.log.warn(
@@ -167,7 +167,7 @@ async function runToAnEnd(parts: RunParts, session: LeaseSession): Promise<Lease
     try {
       return await endThrown(scope, thrown, parts.settings);
     } catch (error) {
-      // A restart saves the history again.
+      // After the restart, the agent saves its history again.
       const isUnsaved = isWritError(error) && error.reason === 'HISTORY_UNAVAILABLE';
       if (!(error instanceof Unwinding || isUnsaved)) throw error;
       thrown = error;
@@ -175,7 +175,10 @@ async function runToAnEnd(parts: RunParts, session: LeaseSession): Promise<Lease
   }
 }
 
-/** Makes every service that executes for the agent reject the previous worker, before this one acts (RT-2). */
+/**
+ * Makes the supervisor, the execution-meter and the tool-gateway reject calls of the previous worker of the agent
+ * before this worker acts (RT-2).
+ */
 async function fencePreviousWorker({ session, calls, peers }: RunScope): Promise<void> {
   for (const audience of ['supervisor', 'executionMeter', 'toolGateway'] as const) {
     await stopOnRefusal('worker', undefined, () =>
@@ -264,7 +267,7 @@ async function openScope(parts: RunParts, session: LeaseSession): Promise<RunSco
   };
 }
 
-/** The terminal states that a trace shows as errors; a cancelled or halted agent ended as ordered. */
+/** The terminal states that a trace shows as errors. A cancelled or halted agent is not an error. */
 const FAILED: ReadonlySet<TerminalState> = new Set([
   'ERROR',
   'BLOCKED',

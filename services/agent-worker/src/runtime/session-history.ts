@@ -42,9 +42,9 @@ export class SessionHistory {
   }
 
   /**
-   * Saves at the provider the turns of a run that ended successfully, before the end is committed: after a
-   * crash in between, it saves them again. When the provider fails as often as an agent is restarted, the
-   * agent ends without saving them.
+   * Saves the turns of a successful run to the provider before the end of the run is committed; after a crash in
+   * between, the turns are saved again. When the agent has no restarts left, it ends even if the provider fails, and
+   * the turns are not saved.
    * @throws UnavailableError HISTORY_UNAVAILABLE when the agent is to be restarted
    */
   async saveAtProvider(journalLength: number): Promise<void> {
@@ -64,7 +64,7 @@ export class SessionHistory {
     }
   }
 
-  /** Saves in the worker's store the turns of a run that ended successfully, in the transaction of its end. */
+  /** Saves the turns of a successful run in the worker's store, in the transaction that ends the agent. */
   async save(trx: WorkerTransaction, at: Date): Promise<void> {
     const { session } = this.#parts;
     if (session.manifest.history !== undefined) return;
@@ -72,7 +72,7 @@ export class SessionHistory {
     if (turns !== undefined) saveHistory(trx, session.row, turns, at);
   }
 
-  /** Returns the turns of this run; undefined when none are kept. */
+  /** Returns the turns of this run; undefined when no turns are kept. */
   async #turns(db: WorkerReader): Promise<readonly ChatTurn[] | undefined> {
     const { meta, conversation, lease } = this.#parts.session;
     const isKept = meta.supervision?.retention === HistoryRetention.PERMANENT;

@@ -13,14 +13,14 @@ import { BranchSuspended, Suspended } from './unwinding.ts';
 export interface SignalValue {
   /** JSON object. */
   readonly payload: string;
-  /** JSON of a decision; null without one. */
+  /** JSON of a decision; null when the signal has no decision. */
   readonly decision: string | null;
 }
 
 /**
- * Returns the next signal of a name. While there is none, the agent is suspended; the check for the
+ * Returns the next signal with the given name. While no such signal exists, the agent is suspended; the check for the
  * signal and the suspension are one transaction, so that no signal is lost (RT-3).
- * @throws Suspended when there is none; in a branch, BranchSuspended
+ * @throws Suspended when there is no signal; in a branch, BranchSuspended
  */
 export async function awaitSignal(
   scope: RunScope,
@@ -35,7 +35,7 @@ export async function awaitSignal(
   let signal: SignalRow;
   do {
     signal = (await firstUnconsumed(scope, store.db, name)) ?? (await wait(scope, name));
-    // A concurrent branch may have consumed it.
+    // A concurrent branch may have consumed the signal.
   } while (commits.isUsed(signal.position));
   const value: SignalValue = { payload: signal.payload, decision: signal.decision };
   journal.record({ ...operation, value }, true);
@@ -99,7 +99,7 @@ async function firstUnconsumed(
     const most = commits.uncommittedSignals + 1;
     const pending = await pendingSignals(db, session.lease, name, most);
     const signal = pending.find(({ position }) => !commits.isUsed(position));
-    // Concurrent branches may have used all of these during the read.
+    // Concurrent branches may have consumed all returned signals during the read; then more signals are read.
     if (signal !== undefined || pending.length < most) return signal;
   }
 }

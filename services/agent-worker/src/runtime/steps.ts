@@ -3,8 +3,9 @@ import type { LeaseSession } from './leases/lease-session.ts';
 import type { AgentProgress } from './progress.ts';
 
 /**
- * Runs an agent's think-act cycles, and emits the start and the end of each once. The start of a step and the end of
- * the step before it are committed with the next required commit, or soon: no call waits for them (RT-1, CO-1).
+ * Runs an agent's think-act cycles, and emits exactly one start event and one end event for each cycle. The start of a
+ * step and the end of the previous step are committed with the next required commit, or after a short delay; no call
+ * waits for this commit (RT-1, CO-1).
  */
 export class Steps {
   readonly #session: LeaseSession;
@@ -28,7 +29,7 @@ export class Steps {
     return this.#current;
   }
 
-  /** The last step that has ended; zero for none. */
+  /** The last step that has ended; zero when no step has ended. */
   get ended(): number {
     return this.#ended;
   }
@@ -38,10 +39,10 @@ export class Steps {
     this.#status = status;
   }
 
-  /** Runs one step; `waitsFor` names the signal that it waits for first, empty for none. */
+  /** Runs one step. `waitsFor` is the signal that the step waits for first; empty when it waits for no signal. */
   async run<T>(step: number, waitsFor: string, work: () => Promise<T>): Promise<T> {
     this.#session.check(step <= this.#started);
-    // The step before is still open when the agent has caught its error.
+    // The previous step is still open if it threw an error that the agent caught.
     if (this.#current !== step) this.close();
     this.#current = step;
     this.#status = 'ok';
@@ -57,7 +58,7 @@ export class Steps {
     return result;
   }
 
-  /** Ends the current step, if any, with its status or the given one. */
+  /** Ends the current step, if any, with `status`; default: the status that was last set. */
   close(status = this.#status): void {
     if (this.#current > this.#ended) {
       this.#ended = this.#current;

@@ -12,8 +12,8 @@ import { insertFollow } from '../store/follows.ts';
 import type { RunScope } from './scope.ts';
 
 /**
- * Sends an item to all subscribers of a topic, in the transaction that journals the emit: each
- * subscriber gets it once, and suspended ones wake (AG-5, RT-3).
+ * Sends an item to all subscribers of a topic, in the transaction that journals the operation. Each subscriber receives
+ * the item once; subscribers that wait for an item wake (AG-5, RT-3).
  * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic other than the manifest's output_topic
  */
 export async function emit(scope: RunScope, topic: string, item: JsonObject): Promise<void> {
@@ -55,14 +55,17 @@ export async function follow(
   journal.record({ ...operation, value: null }, false);
   const { session_id: sessionId, name } = session.row;
   const follower = { ...session.lease, sessionId, name, isDurable };
-  // Committed at once, because it may make signals pending.
+  // Committed at once, because the subscription may move unread items to this agent.
   await commits.commit({
     also: (trx, at) => insertFollow(trx, follower, topic, at),
     touched: { tenant: session.row.tenant },
   });
 }
 
-/** Unread items are kept in the content of the ended agent, which must not be deleted. */
+/**
+ * Rejects a durable subscription unless the retention is PERMANENT: unread items are stored in the content of the ended
+ * agent, and this content must not be deleted.
+ */
 function assertRetained({ meta, manifest }: RunScope['session']): void {
   const retention = meta.supervision?.retention;
   if (retention === HistoryRetention.PERMANENT) return;

@@ -1,8 +1,8 @@
 import type { CodeWait, Phase } from '@writ/kernel';
 
 /**
- * Unwinds the stack of an agent function to release its resources (RT-2). Only the runtime throws
- * it; an agent that catches one gets it again at its next operation.
+ * Unwinds the stack of an agent function to release its resources (RT-2). Only the runtime throws it. If an agent
+ * catches it, the next operation of the agent throws it again.
  */
 export abstract class Unwinding extends Error {}
 
@@ -14,7 +14,7 @@ export class Suspended extends Unwinding {}
  * then the agent is suspended.
  */
 export class BranchSuspended extends Unwinding {
-  /** The signals that it waits for. */
+  /** The signals that the branch waits for. */
   readonly names: readonly string[];
 
   constructor(names: readonly string[]) {
@@ -33,7 +33,7 @@ export class Parked extends Unwinding {}
  * The agent has no slot: it was preempted, or its slot lease expired and its run is full (SB-4).
  */
 export class Preempted extends Unwinding {
-  /** Whether another agent has its slot; false when only the lease of the slot expired. */
+  /** Whether the slot was given to another agent; false when only the lease of the slot expired. */
   readonly isPaused: boolean;
 
   constructor(message: string, isPaused: boolean) {
@@ -42,7 +42,10 @@ export class Preempted extends Unwinding {
   }
 }
 
-/** The worker cannot continue the agent with its code; one with other code may (RT-1, BD-6). */
+/**
+ * This worker lacks the code of the agent, or its code does not match the journal or the settings of the agent; a
+ * worker with matching code can continue the agent (RT-1, BD-6).
+ */
 export class CodeMismatched extends Unwinding {
   readonly wait: CodeWait;
 
@@ -52,13 +55,13 @@ export class CodeMismatched extends Unwinding {
   }
 }
 
-/** Another worker has claimed the agent, or it has ended; nothing more may be written. */
+/** Another worker has claimed the agent, or the agent has ended; this worker must not write anything more. */
 export class LeaseLost extends Unwinding {}
 
-/** This worker is shutting down; another one continues. */
+/** This worker is shutting down; another worker continues the agent. */
 export class Drained extends Unwinding {}
 
-/** The agent has already ended; with the stop reason if a peer named it. */
+/** The agent has already ended; contains the stop reason if a peer returned it. */
 export class AlreadyEnded extends Unwinding {
   readonly stopReason: string | undefined;
 
@@ -72,7 +75,7 @@ export class AlreadyEnded extends Unwinding {
 export interface Stop {
   readonly stopReason: string;
   readonly phase: Phase;
-  /** The call at which it stopped. */
+  /** The call at which the agent stopped. */
   readonly callId?: string | undefined;
   /** One sentence without content. */
   readonly detail?: string | undefined;
@@ -88,7 +91,7 @@ export class Stopped extends Unwinding {
   }
 }
 
-/** A peer refused a call permanently. The caller decides what follows. */
+/** A peer refused a call permanently. The code that made the call decides how the agent continues. */
 export class PeerRefusal extends Error {
   readonly stopReason: string;
 

@@ -52,7 +52,7 @@ export async function agentsOf(db: WorkerReader, run: RunKey): Promise<AgentRow[
     .execute();
 }
 
-/** Updates an agent without a lease, for changes from outside the runtime. */
+/** Updates an agent without checking its lease, for changes from outside the runtime. */
 export async function saveAgent(
   trx: WorkerTransaction,
   key: AgentKey,
@@ -66,8 +66,8 @@ export async function saveAgent(
 }
 
 /**
- * Returns for each agent true while it has not ended, false after its end, and undefined when it is unknown. Runs one
- * statement for all of them.
+ * Returns true for each agent that has not ended, false for each that has ended, and undefined for unknown agents, in
+ * the order of `agents`. Runs one statement for all agents.
  */
 export async function livingAgents(
   db: WorkerReader,
@@ -95,7 +95,10 @@ export function statusOf(row: AgentRow): AgentStatus {
   };
 }
 
-/** Returns the columns of a status. Those of an end also delete tokens, first reads and partial final. */
+/**
+ * Returns the columns of a status. A terminal status also clears the tokens, the first reads and the partial final
+ * answer.
+ */
 export function statusColumns(status: AgentStatus, at: Date): AgentChanges {
   return {
     state: status.state,

@@ -13,7 +13,7 @@ export async function insertCancel(trx: WorkerTransaction, cancel: CancelRow): P
   await trx.insertInto('cancels').values(cancel).execute();
 }
 
-/** Returns the cancellation of an earlier attempt of a request, if any. */
+/** Returns the cancellation that an earlier attempt with this request id recorded, if any. */
 export async function findCancel(
   db: WorkerReader,
   run: RunKey,

@@ -8,8 +8,8 @@ import { pauseTimersWhileParked } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /**
- * Returns agents that can be claimed at `at`: runnable ones without a live lease, and suspended or
- * parked ones that are due; `tenants` is empty for all tenants (SYS-6).
+ * Returns agents that can be claimed at `at`: runnable agents without a live lease, and suspended or parked agents that
+ * are due. `tenants` is empty for all tenants (SYS-6).
  */
 export async function findRunnable(
   db: WorkerReader,
@@ -20,11 +20,11 @@ export async function findRunnable(
   const agents = db
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance'])
-    // An expression instead of the column: through its index the query would scan all inactive
-    // agents of a tenant.
+    // An expression instead of the column: with the index on the column, the query would scan all inactive agents of a
+    // tenant.
     .$if(tenants.length > 0, (query) => query.where(sql`coalesce(tenant, '')`, 'in', tenants))
     .limit(most);
-  // A literal as in the partial index: a generic plan for a parameter could not use it.
+  // A literal, as in the predicate of the partial index: a generic plan with a parameter could not use the index.
   const running = agents.where('state', '=', sql.lit('RUNNING'));
   const free = await running.where('lease_expires_at', 'is', null).orderBy('created_at').execute();
   const expired = await running
@@ -76,7 +76,7 @@ export async function claimAgent(
   return { ...rest, state: status.state, wake_at: null, waiting_for: '[]', epoch };
 }
 
-/** Makes the parked agents due that wait for other code: this worker may have it (BD-6). */
+/** Makes all agents that wait for matching code due at once, because this worker may have the code (BD-6). */
 export async function retryCodeWaits(trx: WorkerTransaction, at: Date): Promise<void> {
   await trx
     .updateTable('agents')

@@ -4,7 +4,7 @@ import type { WorkerTransaction } from './worker-store.ts';
 /** Tables with the content of agents, apart from the payloads that journals share. */
 const TABLES = ['journal', 'snapshots', 'snapshot_items', 'signals', 'inbox', 'follows'] as const;
 
-/** Maximum number of agents per statement, because databases limit its parameters. */
+/** Maximum number of agents per statement, because databases limit the number of parameters of a statement. */
 const MAX_INSTANCES = 500;
 
 /**
@@ -37,7 +37,7 @@ async function deleteRows(
   }
 }
 
-/** Deletes the payloads of a run that no journal refers to any more; agents share equal ones. */
+/** Deletes the payloads of a run that no journal refers to any more; agents of the run share equal payloads. */
 async function deleteUnusedPayloads(
   trx: WorkerTransaction,
   { tenant, runId }: RunKey,

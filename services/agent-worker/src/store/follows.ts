@@ -5,7 +5,7 @@ import { agentColumns, keyOf } from './keys.ts';
 import { pendingSignals } from './signals.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** The agent that follows a topic, by the name that all of its runs in a session share. */
+/** The agent that follows a topic, with the session and the name that identify it in later runs. */
 export interface Follower extends AgentKey {
   readonly sessionId: string;
   readonly name: string;
@@ -19,8 +19,8 @@ export interface Subscriber extends AgentKey {
 }
 
 /**
- * Subscribes an agent to a topic of its tenant (AG-5); idempotent. It replaces a durable subscription of an ended run
- * of the agent in the session, and takes over the items that were not read.
+ * Subscribes an agent to a topic of its tenant (AG-5); idempotent. Replaces the durable subscription that an ended run
+ * of the agent in the session has left, and moves its unread items to this agent.
  */
 export async function insertFollow(
   trx: WorkerTransaction,
@@ -71,7 +71,7 @@ async function followsLeftBy(
   return rows.map(keyOf);
 }
 
-/** Moves the unread items of a topic to another agent; their order remains. */
+/** Moves the unread items of a topic to another agent and preserves their order. */
 async function moveItems(
   trx: WorkerTransaction,
   from: AgentKey,
@@ -106,8 +106,9 @@ export async function followersOf(
 }
 
 /**
- * Deletes the subscriptions of an agent that has ended, except durable ones. A durable one is deleted, too, while
- * another instance of the agent in the session has it: that one receives the same items.
+ * Deletes the subscriptions of an agent that has ended, except durable ones. A durable subscription is deleted, too,
+ * when another instance of the agent in the session has the same subscription, since that instance receives the same
+ * items.
  */
 export async function endFollows(trx: WorkerTransaction, key: AgentKey): Promise<void> {
   await deleteEnded(trx, key);

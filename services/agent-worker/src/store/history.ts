@@ -5,7 +5,7 @@ import type { AgentRow } from './agents.ts';
 import type { WorkerDatabase } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** Maximum number of turns of a session that an agent loads; older ones stay stored. */
+/** Maximum number of turns of a session that an agent loads; older turns remain stored. */
 const MAX_TURNS = 1_000;
 
 /** The agent and session that a history belongs to (SUP-2). */

@@ -44,7 +44,7 @@ export async function suspendedAgents(db: WorkerReader, page: InactivePage): Pro
   return (await pageOf(suspended, page)).map(keyOf);
 }
 
-/** Returns a page of preempted agents, which have no wake-up time of their own. */
+/** Returns a page of preempted agents; preempted agents have no wake-up time. */
 export async function preemptedAgents(
   db: WorkerReader,
   page: InactivePage,
@@ -52,7 +52,7 @@ export async function preemptedAgents(
   const preempted = db
     .selectFrom('agents')
     .select(COLUMNS)
-    // A literal as in the partial index: a generic plan for a parameter could not use it.
+    // A literal, as in the predicate of the partial index: a generic plan with a parameter could not use the index.
     .where('state', '=', sql.lit('PARKED'))
     .where('wake_at', 'is', null);
   return await pageOf(preempted, page);
@@ -114,8 +114,8 @@ async function changeStatus(
 }
 
 /**
- * Reads one page along an index. Tenants are read one after the other, because a list of tenants
- * would make the database sort all their agents for each page.
+ * Reads one page along an index. Tenants are read one after the other, because with a list of tenants the database
+ * would sort all agents of these tenants for each page.
  */
 async function pageOf<Row extends { tenant: string; run_id: string; instance: string }>(
   agents: SelectQueryBuilder<WorkerDatabase, 'agents', Row>,

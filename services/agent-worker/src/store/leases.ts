@@ -9,11 +9,11 @@ import type { WorkerDatabase } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /**
- * A lease of an agent until its expiry (RT-2). A row keeps the owner of a lease that another process ended, because
- * that owner may still run the agent; a lease that its own process released has no owner.
+ * Owner, start and expiry of an agent's lease (RT-2). When another process ends the lease, the row keeps the owner,
+ * because the owner may still run the agent; when the owner releases the lease, the row has no owner.
  */
 export interface LeaseTerms {
-  /** The process, as by {@link leaseOwner}. */
+  /** The process that holds the lease; see {@link leaseOwner}. */
   readonly owner: string;
   readonly at: Date;
   readonly expiresAt: Date;
@@ -25,10 +25,12 @@ export interface LeaseTerms {
  */
 export type InsertDelivered = (lease: LeaseTerms | undefined) => Promise<AgentRow | undefined>;
 
-/** Separates the id of a worker, which cannot contain it, from the id of its process. */
+/** Separator between the id of a worker and the id of its process; a worker id cannot contain it. */
 const SEPARATOR = '/';
 
-/** Returns a new owner of leases: one process of a worker. A restarted worker is another owner (RT-2). */
+/**
+ * Returns a new owner id for the leases of one process of a worker. A restarted worker has a different owner id (RT-2).
+ */
 export function leaseOwner(workerId: string): string {
   return `${workerId}${SEPARATOR}${randomBytes(8).toString('hex')}`;
 }
@@ -50,7 +52,7 @@ interface LeaseColumns {
 
 const updates = new Map<string, PreparedQuery<WorkerDatabase, Update, unknown>>();
 
-/** Returns the prepared update of a set of columns; only a few such sets exist. */
+/** Returns the prepared update for a set of columns. The updates are cached; only a few different sets occur. */
 function updateOf(changes: AgentChanges): PreparedQuery<WorkerDatabase, Update, unknown> {
   const columns = (Object.keys(changes) as (keyof AgentChanges)[])
     .filter((column) => changes[column] !== undefined)
@@ -75,8 +77,8 @@ function updateOf(changes: AgentChanges): PreparedQuery<WorkerDatabase, Update, 
 }
 
 /**
- * Updates an agent under a lease. Without the lease, or after the agent's end, the error rolls back
- * the whole transaction (RT-2, RT-4).
+ * Updates an agent under a lease. If the lease is lost or the agent has ended, throws an error that rolls back the
+ * whole transaction (RT-2, RT-4).
  * @throws PreconditionError STALE_EPOCH
  */
 export async function saveLeased(
@@ -135,8 +137,9 @@ export async function reclaimLeases(trx: WorkerTransaction, workerId: string): P
 }
 
 /**
- * Ends one lease of a process that never used it, unless another lease has replaced it. The row keeps the owner, so
- * that the next claim is a takeover: the owner before may still run the agent, and no service has seen the epoch.
+ * Ends a lease that its process never used, unless another lease has replaced it. The row keeps the owner, so
+ * that the next claim is a takeover: the previous owner may still run the agent, and no service has received this
+ * epoch.
  */
 export async function endUnusedLease(
   trx: WorkerTransaction,

@@ -17,7 +17,7 @@ export interface LogEntryRow extends LogPosition {
   readonly callId: string;
   readonly message: string;
   readonly fields: JsonObject;
-  /** Absent when the entry has none. */
+  /** Absent when the entry has no content. */
   readonly content?: JsonObject;
 }
 
@@ -50,7 +50,7 @@ export async function logEntries(db: WorkerReader, page: LogPage): Promise<LogEn
     .select(['recorded_at', 'payloads.content'])
     .where('journal.tenant', '=', tenant)
     .where('journal.run_id', '=', runId)
-    // A literal as in the partial index: a generic plan for a parameter could not use it.
+    // A literal, as in the predicate of the partial index: a generic plan with a parameter could not use the index.
     .where('journal.kind', '=', sql.lit('log'));
   if (instance !== '') query = query.where('journal.instance', '=', instance);
   if (after !== undefined) {

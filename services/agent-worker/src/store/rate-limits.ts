@@ -3,10 +3,10 @@ import { prepareWrite } from '@writ/store';
 import { runColumns } from './keys.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** A rate limit that all agents of a run or of a tenant that name it share. */
+/** A rate limit that is shared by all agents of a run or tenant that use this name. */
 export interface SharedLimit {
   readonly tenant: string;
-  /** The run whose agents share it; empty when agents of several runs do. */
+  /** The run whose agents share the limit; empty when agents of several runs share it. */
   readonly runId: string;
   readonly name: string;
   readonly calls: number;
@@ -14,8 +14,9 @@ export interface SharedLimit {
 }
 
 /**
- * Takes the next turn of a limit and returns its time: at least `perMs` after the turn that is
- * `calls` before it, so that no period of `perMs` has more than `calls` turns (AG-9).
+ * Acquires the next permit of a limit and returns the time from which the permit is valid: at least `perMs` after the
+ * permit that is `calls` positions earlier, so that at most `calls` permits become valid in any period of `perMs`
+ * (AG-9).
  */
 export async function takeTurn(
   trx: WorkerTransaction,
@@ -23,7 +24,7 @@ export async function takeTurn(
   now: Date,
 ): Promise<Date> {
   const limit = { tenant, run_id: runId, name };
-  // The row is locked until the commit, so that concurrent workers take turns in order.
+  // The row is locked until the commit, so that concurrent workers acquire permits one after the other.
   const { turns: turn } = await trx
     .insertInto('rate_limits')
     .values({ ...limit, turns: 1n })
@@ -54,7 +55,7 @@ export async function takeTurn(
   return time;
 }
 
-/** Deletes the limits that only agents of this run share; to be called at its end. */
+/** Deletes the limits that only agents of this run share. Must be called at the end of the run. */
 export async function deleteLimits(trx: WorkerTransaction, run: RunKey): Promise<void> {
   await deleteLimitRows(trx, run);
   await deleteTurnRows(trx, run);

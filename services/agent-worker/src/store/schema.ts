@@ -14,20 +14,20 @@ export const agents = table('agents', {
     session_id: column.text(),
     /** JSON. */
     manifest: column.text(),
-    /** JSON of its supervision. */
+    /** JSON of the supervision of the agent. */
     supervision: column.text(),
     state: column.text(),
     stop_reason: column.text().nullable(),
     /** JSON array of signal names. */
     waiting_for: column.text(),
     wake_at: column.timestamp().nullable(),
-    /** JSON object of the signals that the agent waits for, with the times at which it began to. */
+    /** JSON object of the signals that the agent waits for, each with the start time of the wait. */
     waiting_since: column.text().nullable(),
     /** Increases with every lease; updates under a lower epoch are fenced (RT-2). */
     epoch: column.bigint(),
     lease_owner: column.text().nullable(),
     lease_expires_at: column.timestamp().nullable(),
-    /** JSON of its tokens; null after its end. */
+    /** JSON of the tokens of the agent; null after its end. */
     credentials: column.text().nullable(),
     deadline_at: column.timestamp().nullable(),
     traceparent: column.text(),
@@ -38,19 +38,22 @@ export const agents = table('agents', {
     step_started: column.integer(),
     /** Highest step whose STEP_END was stored. */
     step_ended: column.integer(),
-    /** JSON of what it reads before its first effect; null once its journal replaces it (RT-1). */
+    /**
+     * JSON of the values that were read at the delivery; null once the journal contains the values that the agent used
+     * (RT-1).
+     */
     first_reads: column.text().nullable(),
-    /** JSON array of its events that no request to the supervisor has carried (HK-1). */
+    /** JSON array of the events of the agent that the supervisor has not acknowledged yet (HK-1). */
     unreported_events: column.text(),
-    /** Restarts after failures (SUP-7), or waits for other code in a row. */
+    /** Number of restarts after failures (SUP-7), or of consecutive waits for matching code. */
     failures: column.integer(),
-    /** Length of the journal at the latest failure; -1 when `failures` counts waits for other code. */
+    /** Length of the journal at the latest failure; -1 when `failures` counts waits for matching code. */
     failed_length: column.integer(),
-    /** Version of the TypeScript code with which the agent started; empty for none. */
+    /** Version of the TypeScript code with which the agent started; empty when its definition has no version. */
     code_version: column.text(),
-    /** JSON of the partial final that was proposed when the agent lost its slot; null without one. */
+    /** JSON of the partial final answer that was proposed when the agent lost its slot; null if there is none. */
     partial_final: column.text().nullable(),
-    /** Instance that waits for a reply; null when none does. */
+    /** Instance that waits for a reply; null when no agent waits for a reply. */
     reply_to: column.text().nullable(),
     created_at: column.timestamp(),
     ended_at: column.timestamp().nullable(),
@@ -102,9 +105,9 @@ const signals = table('signals', {
     name: column.text(),
     /** JSON object. */
     payload: column.text(),
-    /** JSON of an approval's decision; null without one and after use. */
+    /** JSON of the decision of an approval signal; null for other signals and after use. */
     decision: column.text().nullable(),
-    /** Subject of the client that sent it; null when no client did. */
+    /** Subject of the client that sent the signal; null when no client sent it. */
     sender: column.text().nullable(),
     received_at: column.timestamp(),
     /** Set in the transaction that journals the use of the signal. */
@@ -125,7 +128,7 @@ const journal = table('journal', {
     tenant: column.text(),
     run_id: column.text(),
     instance: column.text(),
-    /** 0 for entries that every replay includes; from 1 for those between two snapshots. */
+    /** 0 for entries that every replay includes; 1 and higher for the entries between two snapshots. */
     segment: column.integer(),
     /** Empty for the agent itself; otherwise the path of a concurrent branch. */
     branch: column.text(),
@@ -142,7 +145,7 @@ const journal = table('journal', {
   },
   primaryKey: ['tenant', 'run_id', 'instance', 'segment', 'branch', 'position', 'part'],
   indexes: {
-    // Log entries are read by time, among the entries of the journals of a run.
+    // The log entries of a run are read in order of time, without a scan of the other journal entries.
     journal_logs: {
       on: ['tenant', 'run_id', 'recorded_at', 'instance', 'branch', 'position'],
       where: ['kind', '=', 'log'],
@@ -230,9 +233,9 @@ const follows = table('follows', {
     topic: column.text(),
     run_id: column.text(),
     instance: column.text(),
-    /** Session in which a durable subscription continues; null when it ends with its agent. */
+    /** Session in which a durable subscription continues; null for a subscription that ends with its agent. */
     session_id: column.text().nullable(),
-    /** Name of the agent in whose next run a durable subscription continues; null like session_id. */
+    /** Name of the agent that continues a durable subscription in its next run; null when session_id is null. */
     agent: column.text().nullable(),
     followed_at: column.timestamp(),
   },
@@ -250,7 +253,7 @@ const history = table('history', {
   columns: {
     tenant: column.text(),
     session_id: column.text(),
-    /** Name of the agent's manifest, because each run has a new instance. */
+    /** Name of the agent, not its instance, because the instance differs in each run. */
     agent: column.text(),
     run_id: column.text(),
     /** Position within the run, from 0. */
@@ -272,18 +275,18 @@ const cancels = table('cancels', {
     instance: column.text(),
     stop_reason: column.text(),
     retention: column.text(),
-    /** Number of agents that it ended. */
+    /** Number of agents that the cancellation ended. */
     ended: column.integer(),
     cancelled_at: column.timestamp(),
   },
   primaryKey: ['tenant', 'run_id', 'request_id'],
 });
 
-/** The number of turns that a shared rate limit has given. */
+/** The number of permits that a shared rate limit has granted. */
 const rateLimits = table('rate_limits', {
   columns: {
     tenant: column.text(),
-    /** The run whose agents share it; empty when agents of several runs do. */
+    /** The run whose agents share the limit; empty when agents of several runs share it. */
     run_id: column.text(),
     name: column.text(),
     turns: column.bigint(),
@@ -291,7 +294,7 @@ const rateLimits = table('rate_limits', {
   primaryKey: ['tenant', 'run_id', 'name'],
 });
 
-/** The latest turns of a rate limit, as many as it allows in one period. */
+/** The latest permits of a rate limit; at most as many rows as the limit allows calls per period. */
 const rateTurns = table('rate_turns', {
   columns: {
     tenant: column.text(),

@@ -15,7 +15,7 @@ export async function insertSignal(trx: WorkerTransaction, signal: NewSignal): P
   await trx.insertInto('signals').values(signal).execute();
 }
 
-/** Returns the signal of an earlier attempt of a request, if any. */
+/** Returns the signal that an earlier attempt with this request id recorded, if any. */
 export async function findSignal(
   db: WorkerReader,
   key: AgentKey,
@@ -29,7 +29,7 @@ export async function findSignal(
 }
 
 /**
- * Returns the unconsumed signals of a name, oldest first.
+ * Returns the unconsumed signals with the given name, oldest first.
  * @param most maximum number; default: all
  */
 export async function pendingSignals(
@@ -60,7 +60,7 @@ export async function consumeSignal(
     .execute();
 }
 
-/** Deletes the oldest unconsumed signals of a name, so that at most `most` remain. */
+/** Deletes the oldest unconsumed signals with the given name, so that at most `most` remain. */
 export async function deleteOldest(
   trx: WorkerTransaction,
   key: AgentKey,

@@ -40,7 +40,7 @@ export async function saveSnapshot(trx: WorkerTransaction, snapshot: SnapshotRow
     .execute();
 }
 
-/** Appends items; `position` is the number of the first one. */
+/** Appends items; `position` is the number of the first appended item. */
 export async function appendItems(
   trx: WorkerTransaction,
   key: AgentKey,

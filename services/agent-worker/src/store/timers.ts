@@ -15,7 +15,7 @@ export interface NewTimer extends AgentKey {
   /** JSON object. */
   readonly payload: string;
   readonly dueAt: Date;
-  /** The agent of the run whose parking pauses the timer; default: none. */
+  /** Instance of an agent of the run; the timer is paused while this agent is parked (`waits_with`). Default: none. */
   readonly waitsWith?: string;
 }
 
@@ -91,8 +91,8 @@ export async function nextDue(
 }
 
 /**
- * Must be called for every state change of an agent: pauses the timers that wait for it while it is
- * parked, and resumes them with the remaining time (SB-4).
+ * Pauses the timers whose `waits_with` is this agent when it is parked, and resumes them with the remaining time
+ * afterwards (SB-4). Must be called for every state change of an agent.
  */
 export async function pauseTimersWhileParked(
   trx: WorkerTransaction,

@@ -19,7 +19,7 @@ export type WorkerReader = Kysely<WorkerDatabase>;
 
 /**
  * Opens the worker's store.
- * @throws what openStore throws
+ * @throws the errors of openStore
  */
 export function openWorkerStore(
   location: StoreLocation,

@@ -3,7 +3,7 @@ import type { AgentCredentials as CredentialsMessage } from '@writ/contracts/wri
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
 import type { OwnTime } from '../domain/agent/peer-time.ts';
 
-/** Converts an agent's tokens, which expire by the clock of the supervisor. */
+/** Converts an agent's tokens; their expiry on the supervisor's clock becomes an expiry on the local clock. */
 export function credentialsFrom(message: CredentialsMessage, ownTime: OwnTime): AgentCredentials {
   return {
     supervisor: message.supervisorToken,

@@ -14,7 +14,7 @@ import type { Action, Decision } from '../domain/calls/decision.ts';
 
 /**
  * Converts a decision into plain JSON.
- * @throws DataLossError INVALID_DECISION without a decision or a known verdict
+ * @throws DataLossError INVALID_DECISION when the message is undefined or the verdict is unknown
  */
 export function decisionFrom(message: DecisionMessage | undefined): Decision {
   if (message === undefined) throw malformed('decision');
@@ -70,7 +70,7 @@ function actionFrom(message: ActionMessage | undefined): Action | undefined {
     }
     case 'final':
       return { kind: 'final', answer: message.kind.value.answer };
-    // Only external agents have such tools.
+    // Only external agents have client tools.
     case 'clientTool':
     case undefined:
       return undefined;

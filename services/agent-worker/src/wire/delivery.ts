@@ -41,7 +41,8 @@ type CompleteRequest = Omit<DeliverRequest, Part> & {
 
 /**
  * Converts a delivery.
- * @throws InvalidRequestError INCOMPLETE_DELIVERY without one of its parts; otherwise naming the invalid field
+ * @throws InvalidRequestError INCOMPLETE_DELIVERY when a required part is missing; otherwise an error that names the
+ *   invalid field
  */
 export function deliveryFrom(request: DeliverRequest, ownTime: OwnTime): Delivery {
   const complete = assertComplete(request);
@@ -65,7 +66,10 @@ export function deliveryFrom(request: DeliverRequest, ownTime: OwnTime): Deliver
   };
 }
 
-/** Undefined for a grant that is malformed or of another agent: the worker then requests a new one (SB-4). */
+/**
+ * Returns the slot grant of a delivery; undefined when it is malformed or for another agent, so that the worker
+ * requests a new one (SB-4).
+ */
 function slotGrantFrom(token: string, agent: AgentKey, ownTime: OwnTime): SlotGrant | undefined {
   if (token === '') return undefined;
   try {

@@ -13,7 +13,7 @@ const MAX_PAYLOAD_BYTES = 1_048_576;
 
 /**
  * Converts a signal.
- * @throws InvalidRequestError INVALID_SIGNAL naming the field; what parseJsonStrict and decisionFrom throw
+ * @throws InvalidRequestError INVALID_SIGNAL naming the field; the errors of parseJsonStrict and decisionFrom
  */
 export function signalFrom(request: SignalRequest, ownTime: OwnTime): IncomingSignal {
   const { tenant, runId, agentInstance, requestId, name, payloadJson, approval, sender } = request;

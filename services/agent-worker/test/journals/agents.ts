@@ -1,6 +1,6 @@
 import { type AgentOperations, type ChatTurn, defineAgent } from '@writ/kernel';
 
-/** Agents in TypeScript whose journals are recorded; a change of one makes its journals invalid. */
+/** Agents in TypeScript whose journals are recorded; changing an agent invalidates its recorded journals. */
 
 const LOOK_UP = 'get_refund_context';
 

@@ -41,7 +41,10 @@ export async function record(name: string, story: Story): Promise<void> {
   writeFileSync(join(recordingsOf(RELEASE), `${name}.jsonl`), linesOf(agents));
 }
 
-/** Answers by name of the agent, in the order of its calls; the last answer repeats. */
+/**
+ * Returns a model that answers each agent, by its name, with the answers of the story in order; the last answer
+ * repeats.
+ */
 function modelOf({ answers = {} }: Story): FakeModel {
   const turns = new Map<string, number>();
   return (_, __, instance) => {
@@ -113,7 +116,7 @@ async function recordingOf(
   };
 }
 
-/** A value without the writs, which differ in every recording. */
+/** Returns a value without its writs, which differ in every recording. */
 function stable(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value, withoutWrits));
 }

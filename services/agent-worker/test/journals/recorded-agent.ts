@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AgentRow } from '../../src/store/agents.ts';
 
-/** The release whose journals are recorded; earlier ones stay in their folders. */
+/** The release for which journals are recorded; the recordings of earlier releases stay in their folders. */
 export const RELEASE = '0.1';
 
 /** Folder of the recordings of a release, one file for each run. */
@@ -50,12 +50,14 @@ export interface RecordedAgent {
   readonly agent: Pick<AgentRow, (typeof AGENT_COLUMNS)[number]>;
   readonly inbox: readonly unknown[];
   readonly entries: readonly RecordedEntry[];
-  /** Names of the signals that it received. */
+  /** Names of the signals that the agent received. */
   readonly signals: readonly string[];
   readonly checkpoint?: RecordedCheckpoint;
 }
 
-/** Returns the lines of a recording: for each agent one with its definition, and one for each entry. */
+/**
+ * Returns the lines of a recording: for each agent, one line with its definition and one line for each journal entry.
+ */
 export function linesOf(agents: readonly RecordedAgent[]): string {
   const lines = agents.flatMap(({ entries, ...head }) => [
     JSON.stringify(head),
@@ -92,7 +94,7 @@ export function readRecordings(): ReadonlyMap<string, readonly RecordedAgent[]> 
   );
 }
 
-/** Sorts entries so that each one follows those that an agent must have made before it. */
+/** Sorts entries in the order in which the agent requests them; entries of concurrent branches are sorted by branch. */
 export function inOrder(entries: readonly RecordedEntry[]): RecordedEntry[] {
   return entries.toSorted((one, other) => {
     const [left, right] = [pathOf(one), pathOf(other)];

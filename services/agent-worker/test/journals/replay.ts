@@ -26,17 +26,22 @@ import type { RecordedAgent, RecordedEntry } from './recorded-agent.ts';
 
 const FAR = Date.UTC(2100, 0);
 
-/** What an agent resumes from. */
+/** The point from which a replay resumes an agent. */
 export interface ResumePoint {
-  /** Number of entries in its journal; the others follow from the recorded answers of the services. */
+  /**
+   * Number of entries in the stored journal; the replay must produce the others from the recorded answers of the
+   * services.
+   */
   readonly entries: number;
-  /** Whether it has its checkpoint; otherwise it replays from its beginning. */
+  /** Whether the checkpoint is stored; otherwise the agent is replayed from its beginning. */
   readonly fromCheckpoint: boolean;
 }
 
-/** How a replay ended. */
+/** The result of a replay. */
 export interface Replayed {
-  /** A stop reason, `drained` at the end of the recording, or what a worker reports instead. */
+  /**
+   * The stop reason; `drained` when the recorded answers were used up before the agent ended; or another lease outcome.
+   */
   readonly outcome: string;
   /** `branch/position.part kind digest` of each entry. */
   readonly entries: readonly string[];
@@ -51,8 +56,8 @@ export function lineOf(
 }
 
 /**
- * Resumes a recorded agent on the current code: its store holds what its worker had stored at
- * `point`, and every service and signal answers as it did then.
+ * Resumes a recorded agent on the current code. The store contains the rows that the worker had stored at `point`;
+ * services and signals return the recorded answers.
  * @param tenant separates the replays in one store
  */
 export async function replay(
@@ -165,7 +170,7 @@ async function restoreRows(
   });
 }
 
-/** Stores the signals that the agent used later, as if they had arrived already. */
+/** Stores the signals that the recorded agent consumed after `point`, so that they are already pending. */
 async function sendLeft(
   trx: Transaction,
   { tenant, runId, instance }: { tenant: string; runId: string; instance: string },

@@ -14,7 +14,7 @@ import type { World } from '../world.ts';
 /** A run whose journals are recorded. */
 export interface Story {
   readonly manifest: Partial<ManifestFields>;
-  /** Answers of the model, in order, by name of the agent; the last one repeats. */
+  /** Answers of the model, in order, by name of the agent; the last answer repeats. */
   readonly answers?: Readonly<Record<string, readonly FakeAnswer[]>>;
   /** Manifests of the children, by name. */
   readonly children?: Readonly<Record<string, Partial<ManifestFields>>>;
@@ -22,9 +22,9 @@ export interface Story {
   readonly rule?: World['supervisor']['rule'];
   /** Prepares the fakes before the delivery. */
   readonly prepare?: (world: World) => void;
-  /** Acts as the persons, signals and time that the run waits for. */
+  /** Sends the answers and signals that the run waits for, and starts other runs that it needs. */
   readonly act?: (world: World) => Promise<unknown>;
-  /** Earlier run in the same session; default: none. */
+  /** Whether an earlier run in the same session precedes the recorded run; default: false. */
   readonly isSecond?: boolean;
   readonly goal?: string;
 }

@@ -11,7 +11,10 @@ export interface CountRequest {
   readonly signal: AbortSignal;
 }
 
-/** Asks a provider how many tokens a request has, which is free. Never throws for errors of the provider. */
+/**
+ * Returns the answer of the provider to a request for a token count, which is free. Errors of the provider are
+ * returned, not thrown.
+ */
 export async function countAtProvider(request: CountRequest): Promise<FreeAnswer> {
   const { model, native, signal } = request;
   const init = {

@@ -7,7 +7,7 @@ import { countAtProvider } from './count-at-provider.ts';
 import { MAX_RESPONSE_BYTES } from './model-call/bounded-fetch.ts';
 import { accessAtProvider } from './model-call/stored-response.ts';
 
-/** A model whose provider `listener` serves. */
+/** Returns a model of a provider that `listener` implements. */
 async function modelOf(listener: RequestListener): Promise<ModelEntry> {
   const server = createServer(listener);
   server.listen(0, '127.0.0.1');
@@ -51,7 +51,7 @@ const REQUESTS = [
 ] as const;
 
 it.each(REQUESTS)(
-  'asks for %s below a base URL that ends in a slash (AP-2)',
+  'requests %s when the base URL ends with a slash (AP-2)',
   async (_, ask, path) => {
     const asked: unknown[] = [];
     const model = await modelOf((request, response) => {
@@ -66,9 +66,9 @@ it.each(REQUESTS)(
 it.each(
   REQUESTS.flatMap(([name, ask]) => [
     [name, 'a web page', ask, '<html>Welcome</html>'] as const,
-    [name, 'too large a body', ask, ' '.repeat(MAX_RESPONSE_BYTES + 1)] as const,
+    [name, 'a body that is too large', ask, ' '.repeat(MAX_RESPONSE_BYTES + 1)] as const,
   ]),
-)('reports an invalid response to %s: %s (AP-2, BD-1)', async (_, __, ask, body) => {
+)('reports an invalid response to a request for %s: %s (AP-2, BD-1)', async (_, __, ask, body) => {
   const model = await modelOf((_request, response) => void response.end(body));
   expect(await ask(model)).toMatchObject({ failure: { what: 'bad_response' } });
 });

@@ -3,7 +3,7 @@ import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import { type AttemptFailure, isRecoverableStatus } from '../domain/chat/failure.ts';
 import { boundedFetch, ResponseTooLargeError } from './model-call/bounded-fetch.ts';
 
-/** A request to a provider that costs nothing. */
+/** A free request to a provider. */
 export interface FreeRequest {
   readonly model: ModelEntry;
   /** Path below the base URL, with its query. */
@@ -12,13 +12,13 @@ export interface FreeRequest {
   readonly signal: AbortSignal;
 }
 
-/** The answer of a provider, or why there is none. */
+/** The answer of a provider, or the failure of the request. */
 export type FreeAnswer = { readonly answer: JsonObject } | { readonly failure: AttemptFailure };
 
-/** As large as one message between services may carry, with space for its fields. */
+/** Maximum size of an answer, so that it fits into one gRPC message between services together with the other fields. */
 const MAX_BYTES = 3 * 1024 * 1024;
 
-/** Makes a request that is free, within the timeout of the model. Never throws for errors of the provider. */
+/** Sends a free request, within the timeout of the model. Errors of the provider are returned, not thrown. */
 export async function sendFreeRequest({
   model,
   path,

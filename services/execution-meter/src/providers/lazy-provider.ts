@@ -1,8 +1,8 @@
 import type { Provider } from './provider.ts';
 
 /**
- * Returns the provider for all dialects. The OpenAI SDK, which it uses, is loaded on the first call,
- * not at startup.
+ * Returns the provider for all dialects. The OpenAI SDK, which the provider uses, is loaded on the first call, not at
+ * startup.
  */
 export function lazyProvider(): Provider {
   let provider: Promise<Provider> | undefined;

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { OutputLimit } from './output-limit.ts';
 
-/** The number of pieces that are admitted, at most `most`. */
+/** Adds `piece` up to `most` times; returns how many pieces are admitted. */
 async function admitted(limit: OutputLimit, piece: string, most: number): Promise<number> {
   for (let count = 0; count < most; count += 1) if (await limit.exceedsWith(piece)) return count;
   return most;
 }
 
-describe('the limit of an output', () => {
+describe('OutputLimit', () => {
   it('admits the requested output in chunks of any size (EM-8)', async () => {
-    // ' word' is one token of every tokenizer.
+    // ' word' is one token in every tokenizer.
     expect(await admitted(new OutputLimit(2_000n), ' word', 2_000)).toBe(2_000);
     expect(await admitted(new OutputLimit(2_000n), ' word'.repeat(2_000), 1)).toBe(1);
     const characters = [...' word'.repeat(200)];

@@ -1,14 +1,19 @@
 import { countTokens } from './token-counter.ts';
 
-/** Tokenizers differ: an answer within its limit may count as up to 1.5 times as many tokens, and a few more. */
+/**
+ * Tolerance for differing tokenizers: an answer within the requested limit may be counted as up to 1.5 times the limit
+ * plus 16 tokens.
+ */
 const TOLERANCE = { numerator: 3n, denominator: 2n, tokens: 16n };
-/** Chunks of a stream for one requested token: some servers send single characters, or chunks without content. */
+/**
+ * Maximum number of stream chunks per requested token: some servers send single characters, or chunks without content.
+ */
 const CHUNKS_PER_TOKEN = 16;
 const MORE_CHUNKS = 1_000;
-/** Content is counted in pieces of at least this size. */
+/** Minimum number of bytes of uncounted content before its tokens are counted. */
 const COUNTED_BYTES = 2_048;
 
-/** Decides when a stream has exceeded the requested output tokens (EM-8). */
+/** Detects when a stream exceeds the requested number of output tokens (EM-8). */
 export class OutputLimit {
   readonly #limit: bigint;
   readonly #mostChunks: number;
@@ -24,8 +29,9 @@ export class OutputLimit {
   }
 
   /**
-   * Adds the content of one more chunk; whether the answer so far exceeds the limit. Text is counted only when there may
-   * be too much of it: a token has at least one byte.
+   * Adds the content of a chunk and returns whether the answer now exceeds the limit. Tokens are counted only when the
+   * answer may exceed the limit. Until then, the number of bytes is an upper bound, because a token has at least one
+   * byte.
    */
   async exceedsWith(content: string): Promise<boolean> {
     this.#chunks += 1;

@@ -2,7 +2,7 @@ import { omitUndefined } from '@writ/kernel';
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { NativeChat } from '../domain/chat/chat.ts';
 
-/** The version of the API for a client that names none. */
+/** Default API version, sent if the client does not set one. */
 const ANTHROPIC_VERSION = '2023-06-01';
 
 /** A request to a provider: its model, key and native content. */
@@ -13,8 +13,8 @@ interface ProviderRequest {
 }
 
 /**
- * The headers of a request to a provider with Anthropic's API: key, version, and the headers that the client sent for
- * the provider, which may name another version. None for another API.
+ * Returns the headers of a request to a provider with Anthropic's API: the key, the API version, and the headers that
+ * the client sent for the provider, which may set another version. Returns no headers for other APIs.
  */
 export function providerHeaders({
   model,

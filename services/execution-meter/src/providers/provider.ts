@@ -32,11 +32,11 @@ export type AttemptOutcome =
       readonly type: 'answered';
       readonly answer: ChatAnswer;
       readonly terms: ProviderTerms;
-      /** Ids to which later requests can refer. */
+      /** Ids in the answer to which later requests of the session can refer. */
       readonly issuedIds?: IssuedIds | undefined;
       /** Usage reported by the provider; undefined when missing or invalid. */
       readonly usage: TokenUsage | undefined;
-      /** What the provider reported of the prompt, which counts when there is no usage. */
+      /** Prompt usage that the provider reported; used when `usage` is undefined. */
       readonly promptUsage?: TokenUsage | undefined;
       /** One sentence per anomaly. */
       readonly warnings: readonly string[];
@@ -52,7 +52,7 @@ export type AttemptOutcome =
   | {
       readonly type: 'aborted';
       readonly partial: PartialTexts;
-      /** What the provider reported of the prompt. */
+      /** Prompt usage that the provider reported. */
       readonly promptUsage?: TokenUsage | undefined;
       /** Whether a request was sent. */
       readonly sent: boolean;
@@ -61,5 +61,5 @@ export type AttemptOutcome =
 /** Received part of an answer; undefined when the answer was not streamed. */
 type PartialTexts = readonly string[] | undefined;
 
-/** Makes one attempt at a provider. Never throws for errors of the provider. */
+/** Makes one attempt of a model call. Errors of the provider are returned and never thrown. */
 export type Provider = (attempt: Attempt) => Promise<AttemptOutcome>;

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { bytesOf } from '../domain/chat/prompt-size.ts';
 import { countTokens } from './token-counter.ts';
 
-it('counts like current models and treats control tokens as text (EM-8)', async () => {
+it('counts tokens like current models, and treats control tokens as text (EM-8)', async () => {
   expect(await countTokens(['Hello, world!'])).toBe(4n);
   expect(await countTokens([])).toBe(0n);
   expect(await countTokens(['<|endoftext|>'])).toBeGreaterThan(1n);
@@ -31,6 +31,7 @@ it('takes linear time even for one long word (EM-8)', async () => {
     short.push(await timed(40_000));
     long.push(await timed(160_000));
   }
-  // Four times the text; quadratic time would be sixteen times as long. Other programs only lengthen a round.
+  // The long text is four times the short one, so quadratic time would be sixteen times as long. The minimum excludes
+  // rounds that other processes slowed down.
   expect(Math.min(...long)).toBeLessThan(Math.min(...short) * 10);
 });

@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { bytesOf } from '../domain/chat/prompt-size.ts';
 
 /**
- * The time of the tokenizer is quadratic in the length of a word, so texts are split into pieces.
+ * Length of the pieces into which texts are split, because the tokenizer takes quadratic time in the length of a word.
  */
 const PIECE = 1_024;
 /** Limit of counted characters; above it, bytes count as tokens. */
@@ -10,7 +10,7 @@ const MAX_COUNTED = 256 * 1_024;
 const PIECES_PER_TURN = 32;
 
 /**
- * Counts the tokens of texts with a tokenizer close to those of current models. Splitting a text
+ * Counts the tokens of texts with a tokenizer that is similar to the tokenizers of current models. Splitting a text
  * into pieces can add a few tokens. Used when a provider reports no usage, when the upper bound does
  * not fit a budget, and for the limit of a streamed answer (EM-3, EM-8).
  */

@@ -19,7 +19,7 @@ export function accessResponse(
   return async ({ responseId, access, query }, call) => {
     const { tenant, runId, agent, models: tokenModels } = requireAgent(call);
     const key = { tenant, runId, instance: agent.instance };
-    // Validation of the message admits no other value.
+    // Message validation rejects values that are not in ACCESS.
     const request = { responseId, access: ACCESS[access] ?? 'read', query };
     const answer = await accessResponseOf(
       context,

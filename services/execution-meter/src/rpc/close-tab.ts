@@ -4,7 +4,10 @@ import { closeTab as close } from '../app/tabs/open-tab.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-/** Closes a tab, on request only when it is settled, and returns its balances and its last events. Idempotent. */
+/**
+ * Closes a tab and returns its balances and its last events. With `only_if_settled`, leaves the tab open while budget
+ * is reserved or a call has not ended. Idempotent.
+ */
 export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['closeTab'] {
   return async (request) => {
     const key = agentKey(request.tab);

@@ -4,11 +4,11 @@ import { countTokensOf } from '../app/calls/count-tokens.ts';
 import { readNativeRequest } from '../wire/native-request.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-/** Counts the tokens of a request for the agent of the token, without spending any (AP-2). */
+/** Counts the tokens of a native request of the calling agent; the agent is not charged (AP-2). */
 export function countTokens(context: RpcContext): Handlers<typeof ModelService>['countTokens'] {
   return async ({ model, native }, call) => {
     const { tenant, runId, agent, models: tokenModels } = requireAgent(call);
-    // Validation of the message requires it.
+    // Message validation requires `native`.
     if (native === undefined) return {};
     const { chat } = readNativeRequest(native);
     const request = { tenant, runId, instance: agent.instance, model, tokenModels, chat };

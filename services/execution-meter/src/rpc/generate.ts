@@ -15,7 +15,7 @@ import { requestDigest } from '../wire/request-digest.ts';
 import type { RpcContext } from './rpc-context.ts';
 
 /**
- * Makes one model call for the agent of the token: reserves, calls and settles (EM-3, EM-7). A
+ * Makes one model call for the calling agent: reserves budget, calls the provider and settles the usage (EM-3, EM-7). A
  * failed call sends `finished` and then ends with its error (EM-9).
  */
 export function generate({ calls }: RpcContext): Handlers<typeof ModelService>['generate'] {
@@ -56,8 +56,8 @@ function readCall(request: GenerateRequest, call: CallContext): CallRequest {
 }
 
 /**
- * Returns the request digest without `timeout`, `disconnect_grace`, `deltas` and `after`, which can differ in a repeat of
- * the call.
+ * Returns the digest of the request without `timeout`, `disconnect_grace`, `deltas` and `after`, which can differ in a
+ * repeat of the call.
  */
 function digestOf(request: GenerateRequest): string {
   const asked = clone(GenerateRequestSchema, request);

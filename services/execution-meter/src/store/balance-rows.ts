@@ -9,14 +9,17 @@ import type { BalanceTable } from './schema.ts';
 
 type Sums = ReturnType<typeof sumColumns>;
 
-/** Whether a change only affects holds: half of all changes, with a fifth of the columns. */
+/**
+ * Whether a change only affects reserved amounts. About half of all changes are of this kind, and their statements
+ * write only a fifth of the columns.
+ */
 export function holdsOnly({ used, debt, usage, estimatedTurns, failedCalls }: Change): boolean {
   const { used: none, usage: noUsage } = NO_CHANGE;
   const isUnused = used === none && debt === none && usage === noUsage;
   return isUnused && estimatedTurns === 0n && failedCalls === 0n;
 }
 
-/** Returns the columns of the amounts that a change holds. */
+/** Returns the columns of the reserved amounts of a change. */
 export function heldColumns({ reserved }: Change) {
   return {
     reserved_tokens: reserved.tokens,
@@ -78,7 +81,7 @@ function runRows(row: OpenedRun) {
   ];
 }
 
-/** Inserts the levels of a tab that do not exist, and returns their ids. */
+/** Inserts the missing levels of a tab, and returns the ids of the inserted rows. */
 export const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
   db
     .insertInto('balances')
@@ -96,8 +99,8 @@ export const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
 );
 
 /**
- * Inserts those of the agent, the run and the slice of the session of a tab that do not exist, so that the first
- * booking finds them, and returns the ids of the inserted rows only.
+ * Inserts the missing rows of a new tab's agent, run and session slice, so that the first booking finds them. Returns
+ * the ids of the inserted rows only.
  */
 export const insertRun = prepareQuery(
   (db: MeterReader, row: OpenedRun & { readonly session: string }) =>
@@ -125,7 +128,9 @@ interface CapsIds {
   readonly month_caps: string;
 }
 
-/** Reads the rows of all levels with all slices, and of the caps of the tenant. */
+/**
+ * Reads the rows of all levels, including all slices of the shared levels, and the rows with the caps of the tenant.
+ */
 export async function selectLevels(
   db: MeterReader,
   key: LevelsKey,
@@ -163,7 +168,7 @@ const selectRanges = prepareQuery((db: MeterReader, ids: LevelIds & CapsIds & Ra
     ),
 );
 
-/** Reads the rows that a slice books to, and those with the caps of the session and the tenant. */
+/** Reads the rows that a slice books to, and the rows with the caps of the session and of the tenant. */
 export const selectSlice = prepareQuery(
   (db: MeterReader, ids: LevelIds & CapsIds & { readonly session_caps: string }) =>
     db
@@ -172,7 +177,7 @@ export const selectSlice = prepareQuery(
       .where('id', 'in', [...inOrder(ids), ids.session_caps, ids.day_caps, ids.month_caps]),
 );
 
-/** Sums what all slices of a level but one have settled; null without other slices. */
+/** Sums the settled amounts of all slices of a level except one; null if the level has no other slices. */
 export const sumOthers = prepareQuery(
   (
     db: MeterReader,
@@ -195,7 +200,7 @@ export const addToAll = prepareQuery((db: MeterReader, values: LevelIds & Sums) 
   adding(db, values).where('id', 'in', inOrder(values)),
 );
 
-/** Adds held amounts to all levels. */
+/** Adds reserved amounts to all levels. */
 export const addHoldToAll = prepareQuery(
   (db: MeterReader, values: LevelIds & ReturnType<typeof heldColumns>) =>
     db
@@ -273,7 +278,7 @@ export function levelCaps(row: Selectable<BalanceTable>): LevelCaps {
   };
 }
 
-/** Converts a row to the account of a level, with other caps if they are given. */
+/** Converts a row to the account of a level, with `caps` if given, else with the caps of the row. */
 export function toBalance(level: Level, row: Selectable<BalanceTable>, caps?: LevelCaps): Balance {
   return {
     level,

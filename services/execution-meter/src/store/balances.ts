@@ -37,16 +37,19 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
 import type { SliceAccess } from './slices/slice-access.ts';
 
-/** By level id, the sums of all slices. The cached caps of tenant levels are not used; see {@link tenantCaps}. */
+/**
+ * Accounts by level id, each with the sums of all slices. See {@link tenantCaps} for the caps of tenant levels, which
+ * are not read from this cache.
+ */
 const cache = new RowCache<Balance>();
 
-/** By row id of `capsIds`. */
+/** Caps of tenant levels set at run time, by row id (`capsIds`); `none` if none are set. */
 const capsCache = new RowCache<LevelCaps | 'none'>();
 
 /**
- * Returns the accounts of all levels of an agent in level order, with the sums of all slices. A level without bookings is
- * empty.
- * @param catalog the tenant's caps of the catalog, which apply unless others were set at run time
+ * Returns the accounts of all levels of an agent in level order, each with the sums of all slices. A level without
+ * bookings has an empty account.
+ * @param catalog caps of the tenant from the catalog; caps that were set at run time replace them
  */
 export async function readLevels(
   db: MeterReader,
@@ -72,8 +75,8 @@ export async function readLevels(
 }
 
 /**
- * Reads the same accounts as {@link readLevels}, never from the cache, with the rows of all slices: for a transaction
- * beside which no other one of the tenant is open.
+ * Reads the same accounts as {@link readLevels}, bypassing the cache, and the rows of all slices. Requires that no
+ * other transaction of the tenant is open.
  */
 export async function readAllSlices(
   trx: MeterTransaction,
@@ -93,7 +96,9 @@ export async function readAllSlices(
   return { levels, rows };
 }
 
-/** Returns the sums of the rows of a level, with its own caps or those of the tenant. */
+/**
+ * Returns the account of a level: the sums of its rows, with `caps` if given, else with the stored caps of the level.
+ */
 function accountOf(
   level: Level,
   id: string,
@@ -110,15 +115,18 @@ function accountOf(
   return { account, isStored: ofLevel.length > 0 };
 }
 
-/** A tenant's session, or none, on a UTC day. */
+/** A tenant on a UTC day, and optionally one of its sessions. */
 export interface ScopeKey {
   readonly tenant: string;
-  /** Undefined for the levels of the tenant only. */
+  /** If undefined, only the levels of the tenant are read. */
   readonly sessionId: string | undefined;
   readonly day: string;
 }
 
-/** Returns the accounts of a session, if one is named, then those of the tenant's day and month. */
+/**
+ * Returns the account of the session, if `sessionId` is set, and the accounts of the tenant for `day` and for its
+ * month.
+ */
 export async function readScopeLevels(
   db: MeterReader,
   { tenant, sessionId, day }: ScopeKey,
@@ -152,12 +160,12 @@ const TENANT_LEVELS = ['tenant_day', 'tenant_month'] as const;
 /** One of the levels of a tenant. */
 export type TenantLevel = (typeof TENANT_LEVELS)[number];
 
-/** Whether a level is that of a tenant, whose caps have rows of their own. */
+/** Whether a level is a tenant level. The caps of tenant levels are stored in separate rows. */
 export function isTenantLevel(level: Level): level is TenantLevel {
   return level === 'tenant_day' || level === 'tenant_month';
 }
 
-/** Returns the caps of a tenant: those set at run time, else those of the catalog. */
+/** Returns, for each tenant level, the caps that were set at run time, else the caps of the catalog. */
 export function tenantCaps(
   db: MeterReader,
   tenant: string,
@@ -179,9 +187,9 @@ export function tenantCaps(
 export interface SetCaps {
   readonly tenant: string;
   readonly level: 'run' | 'session' | TenantLevel;
-  /** Empty for the other levels. */
+  /** Set only if `level` is the level that this id identifies; otherwise empty. */
   readonly sessionId: string;
-  /** Empty for the other levels. */
+  /** Set only if `level` is the level that this id identifies; otherwise empty. */
   readonly runId: string;
   /** Undefined removes caps that were set. */
   readonly caps: Caps | undefined;
@@ -208,11 +216,11 @@ export async function setLevelCaps(
   capsCache.delete(trx, id);
 }
 
-/** One change of every level of an agent. */
+/** A change that is applied to every level of an agent. */
 export interface LevelsChange {
   readonly change: Change;
   readonly access: SliceAccess;
-  /** All levels after the change; shared ones are complete only if the transaction has read all slices. */
+  /** All levels after the change; shared levels are complete only if the transaction has read all slices. */
   readonly after: readonly Balance[];
 }
 

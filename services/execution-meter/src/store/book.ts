@@ -31,16 +31,16 @@ export interface Booking {
   readonly tenantCaps: TenantCaps;
   readonly id: EntryId;
   /**
-   * Applied in this order; when one is refused, none is booked. A function receives the current
-   * levels and can throw.
+   * Applied in this order; if an event is refused, no event is booked. A function receives the current levels and can
+   * throw.
    */
   readonly events:
     | readonly LedgerEvent[]
     | ((levels: readonly Balance[]) => readonly LedgerEvent[]);
   readonly at: Date;
-  /** Changed attributes of the entry; others remain unchanged. */
+  /** Attributes of the entry to change; omitted attributes remain unchanged. */
   readonly notes?: Partial<EntryNotes>;
-  /** The entry as read in this transaction, `none` when it does not exist; saves the query. */
+  /** The entry that this transaction has already read, or `none` if it does not exist; avoids another query. */
   readonly known?: StoredEntry | 'none';
   readonly access: SliceAccess;
 }
@@ -50,8 +50,8 @@ export interface Booked {
   /** The accounts before the booking. */
   readonly before: readonly Balance[];
   /**
-   * The accounts after the booking, or unchanged when it was refused. Unless `isExact`, shared levels have the settled
-   * amounts only, and are absent without caps and after a reservation.
+   * The accounts after the booking; unchanged if it was refused. If `isExact` is false, shared levels contain only
+   * settled amounts; a shared level without caps is absent, and after a reservation all shared levels are absent.
    */
   readonly levels: readonly Balance[];
   /** Whether `levels` are complete. */
@@ -66,7 +66,7 @@ export interface Booked {
 /**
  * Reads the rows of one booking, applies the reducer and writes the result, in one transaction
  * (EM-3).
- * @throws what `reduce` throws; AllSlicesRequired when it depends on other slices than its own
+ * @throws the errors of `reduce`; AllSlicesRequired when the booking depends on other slices
  */
 export async function book(trx: MeterTransaction, booking: Booking): Promise<Booked> {
   const { tab, id, at, known, access } = booking;
@@ -110,12 +110,12 @@ export async function book(trx: MeterTransaction, booking: Booking): Promise<Boo
   return { ...result, ...(isSettled && exceeded !== undefined && { exceeded }) };
 }
 
-/** The levels, as far as the booking may read them. */
+/** The levels that a booking reads, depending on its access to slices. */
 interface LevelsRead {
   readonly levels: readonly Balance[];
-  /** When other slices may change meanwhile. */
+  /** Set when only the own slice is read, because other slices may change concurrently. */
   readonly own?: OwnSlice;
-  /** When all slices are read. */
+  /** Set when all slices are read. */
   readonly slices?: Pick<ReadSlices, 'rows' | 'escrows'>;
 }
 

@@ -8,9 +8,9 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { type CallTable, calls } from './schema.ts';
 
 /**
- * State of a call: `running` until its outcome is committed; `interrupted` when it has no attempt in flight and no
- * final outcome: it was aborted, its next attempt was refused or not permitted, or its process died; a repeat makes
- * another attempt; `answered` and `failed` are final (EM-7).
+ * State of a call: `running` until its outcome is committed; `interrupted` when no attempt is in flight and the outcome
+ * is not final, because the call was aborted, its next attempt was refused or not permitted, or its process died (a
+ * repeat makes another attempt); `answered` and `failed` are final (EM-7).
  */
 type CallState = 'running' | 'interrupted' | 'answered' | 'failed';
 
@@ -34,7 +34,7 @@ export interface StoredCall {
   readonly purged: boolean;
   readonly failure: CallFailure | undefined;
   readonly warnings: readonly string[];
-  /** Its last events, encoded and in base64. */
+  /** Last events of the call, each encoded as protobuf and then base64. */
   readonly events: readonly string[];
   /** Requested output tokens after fitting the budget. */
   readonly fittedOutput: bigint;
@@ -134,10 +134,10 @@ const upsertCall = prepareWrite((db: MeterReader, row: Insertable<CallTable>) =>
     ),
 );
 
-/** Calls whose events are returned when a tab is closed. */
+/** Maximum number of calls whose events are returned when a tab is closed. */
 const LAST_CALLS = 64;
 
-/** The encoded events of the last calls of an agent, oldest first. */
+/** Returns the encoded events of the last {@link LAST_CALLS} calls of an agent, oldest first. */
 export async function lastEvents(db: MeterReader, key: AgentKey): Promise<Uint8Array[]> {
   const { rows } = await selectEvents(db, key);
   return rows
@@ -205,8 +205,7 @@ export async function runningCalls(
 }
 
 /**
- * Deletes the recorded answers of a run: all, or only those of agents whose retention ends with the
- * run (SUP-4).
+ * Deletes the recorded answers of all agents of a run, or only of agents that do not retain them permanently (SUP-4).
  */
 export async function purgeAnswers(
   trx: MeterTransaction,

@@ -8,7 +8,10 @@ export interface CapChange {
   readonly setBy: string;
 }
 
-/** Records a SetCaps request; returns the digest of the request with the same id if there was one. */
+/**
+ * Records a SetCaps request. If the tenant already has a request with the same id, records nothing and returns the
+ * digest of that request; otherwise returns undefined.
+ */
 export async function recordCapChange(
   trx: MeterTransaction,
   { tenant, requestId, requestDigest, setBy }: CapChange,

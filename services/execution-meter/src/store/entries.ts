@@ -28,7 +28,7 @@ export interface EntryNotes {
 /** A stored entry. */
 export interface StoredEntry extends EntryId, EntryNotes {
   readonly entry: Entry;
-  /** UTC day whose caps it counts against. */
+  /** UTC day whose caps apply to the entry. */
   readonly day: string;
 }
 
@@ -38,8 +38,8 @@ export interface HoldingEntry extends AgentKey {
 }
 
 /**
- * On SQLite, the entries inserted by this process and not updated since; this process usually settles them. On
- * PostgreSQL nothing is cached.
+ * Caches, on SQLite, the entries that this process inserted and has not updated since, because the same process usually
+ * settles them. On PostgreSQL nothing is cached.
  */
 const cache = new RowCache<StoredEntry>();
 
@@ -164,7 +164,7 @@ const updateRow = prepareWrite(
       .where('attempt', '=', row.attempt),
 );
 
-/** Whether a reservation or a model call of an agent has not ended, also between two attempts. */
+/** Whether an agent has a reservation or a model call that has not ended, including a call between two attempts. */
 export async function isHeld(trx: MeterTransaction, key: AgentKey): Promise<boolean> {
   return (await selectHeld(trx, key)).rows.length > 0;
 }
@@ -189,7 +189,7 @@ const selectHeld = prepareQuery((db: MeterReader, { tenant, runId, instance }: A
     .limit(1),
 );
 
-/** Returns entries that hold budget, optionally only those expired before a time. */
+/** Returns up to `limit` entries that hold budget; with `expiredBefore`, only entries that expired by this time. */
 export async function holdingEntries(
   db: MeterReader,
   filter: { readonly expiredBefore?: Date; readonly kind?: EntryKind; readonly limit: number },

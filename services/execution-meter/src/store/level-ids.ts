@@ -10,7 +10,7 @@ export interface LevelsKey extends AgentKey {
 /** A row id for each level. */
 export type LevelIds = Readonly<Record<Level, string>>;
 
-/** Returns the row ids of all levels; for a shared level, the id of its slice 0, which is also that of the level. */
+/** Returns the row ids of all levels; for a shared level, the id of slice 0, which is also the id of the level. */
 export function rowIds({ tenant, runId, instance, sessionId, day }: LevelsKey): LevelIds {
   return {
     agent: `agent:${tenant}/${runId}/${instance}`,
@@ -21,7 +21,7 @@ export function rowIds({ tenant, runId, instance, sessionId, day }: LevelsKey): 
   };
 }
 
-/** The shared levels: those that several runs book to, in level order. */
+/** The shared levels, to which several runs book, in level order. */
 export const SHARED_LEVELS = ['session', 'tenant_day', 'tenant_month'] as const;
 
 /** One of {@link SHARED_LEVELS}. */
@@ -40,17 +40,17 @@ export function sliceIds(key: LevelsKey, slice: number): LevelIds {
   return { ...ids, ...Object.fromEntries(shared) };
 }
 
-/** Whether a row is that of a level, or of one of its slices. */
+/** Whether a row belongs to a level: it is the row of the level or of one of its slices. */
 export function isOfLevel(rowId: string, levelId: string): boolean {
   return rowId === levelId || rowId.startsWith(`${levelId}#`);
 }
 
-/** Returns the number of the slice whose row this is. */
+/** Returns the number of the slice that a row belongs to. */
 export function sliceOfRow(rowId: string): number {
   return Number(rowId.split('#')[1] ?? 0);
 }
 
-/** Returns the first id that follows those of the slices of a level; `$` follows `#`. */
+/** Returns the exclusive upper bound of the row ids of a level and its slices; `$` sorts after `#`. */
 export function afterSlices(levelId: string): string {
   return `${levelId}$`;
 }

@@ -11,7 +11,7 @@ import { type MeterDatabase, TABLES } from './schema.ts';
 /** A transaction of the meter's store. */
 export type MeterTransaction = Transaction<MeterDatabase>;
 
-/** A transaction of the meter's store with its time. */
+/** A transaction of the meter's store, and the time that it uses for all changes. */
 export interface MeterTx {
   readonly trx: MeterTransaction;
   readonly at: Date;

@@ -7,14 +7,16 @@ import { type LevelsKey, rowIds, sliceIds } from './level-ids.ts';
 import type { MeterTransaction } from './meter-store.ts';
 import { AllSlicesRequired, type SliceAccess } from './slices/slice-access.ts';
 
-/** Caps of the levels that a tab opens; undefined leaves those of an existing level unchanged. */
+/** Caps of the levels that a tab opens; undefined leaves the caps of an existing level unchanged. */
 export interface OpenedCaps {
   readonly agent: Caps;
   readonly run: Caps | undefined;
   readonly session: Caps | undefined;
 }
 
-/** The caps of a new tab, which slices its transaction may read, and all levels as read in this transaction. */
+/**
+ * The caps of a new tab, the slices that its transaction may access, and all levels as the transaction has read them.
+ */
 export interface LevelsOpening {
   readonly opened: OpenedCaps;
   readonly access: SliceAccess;
@@ -22,8 +24,8 @@ export interface LevelsOpening {
 }
 
 /**
- * Inserts the missing levels of a new tab, in one statement, sets the caps of an existing run and lowers those of an
- * existing session. Returns all levels after that.
+ * Inserts the missing levels of a new tab in one statement, sets the caps of an existing run, and lowers the caps of an
+ * existing session. Returns all levels after these changes.
  * @throws AllSlicesRequired when the caps of the session change and other transactions of the tenant may be open
  */
 export async function openLevels(
@@ -64,7 +66,7 @@ export async function openLevels(
     if (isTenantLevel(level) || (level === 'session' && access.reach === 'own'))
       after.push(balance);
     else if (level === 'session' && inserted.has(ids[level])) {
-      // Its other slices may have rows already.
+      // Keeps the sums, because other slices of the session may already have rows.
       const created = { ...balance, caps: caps.session };
       keepBalance(trx, ids[level], created);
       after.push(created);
@@ -94,7 +96,7 @@ async function setCaps(
   return after;
 }
 
-/** Whether a level has other caps than these; undefined leaves them unchanged. */
+/** Whether `caps` differ from the caps of a level; false if `caps` is undefined. */
 function differs({ caps: before }: Balance, caps: Caps | undefined): boolean {
   return caps !== undefined && DIMENSIONS.some((name) => before[name] !== caps[name]);
 }

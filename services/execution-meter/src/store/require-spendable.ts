@@ -26,7 +26,7 @@ export async function requireTab(db: MeterReader, key: AgentKey): Promise<Stored
 
 /**
  * Checks that the agent is not frozen, its tab is open and its deadline has not passed.
- * @param freezes the freezes over the agent, as this transaction has read them
+ * @param freezes the freezes that cover the agent, as read in this transaction
  * @throws PreconditionError HALTED, FROZEN, TAB_CLOSED; DeadlineError DEADLINE_EXCEEDED
  */
 export function requireSpendable(
@@ -53,7 +53,7 @@ export function deadlineError({ runId, instance }: AgentKey): DeadlineError {
 }
 
 /**
- * Stores the lease epoch of the caller when it is the highest so far (RT-2).
+ * Stores the lease epoch of the caller when it is higher than the stored epoch (RT-2).
  * @throws PreconditionError STALE_EPOCH
  */
 export async function admitCaller(

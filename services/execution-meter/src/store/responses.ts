@@ -6,16 +6,16 @@ import type { StoredTab } from './tabs.ts';
 /** An answer whose ids are recorded. */
 export interface IssuedResponse extends IssuedIds {
   readonly callId: string;
-  /** The account at the provider that knows the ids. */
+  /** The provider account to which the ids belong. */
   readonly provider: string;
   readonly spent: TokenUsage;
   readonly at: Date;
 }
 
-/** What is known of an id that a provider issued to a session. */
+/** An id that a provider issued to a session, with its call and usage. */
 export interface KnownId {
   readonly id: string;
-  /** The call that it is from. */
+  /** Run, instance and id of the call that received the id. */
   readonly call: string;
   readonly provider: string;
   /** Tokens of prompt and answer. */
@@ -46,7 +46,7 @@ export async function insertResponse(
     .execute();
 }
 
-/** Returns those of the ids that a provider issued to the session. */
+/** Returns the records of the given ids; omits ids that no provider issued to the session. */
 export async function knownIds(
   db: MeterReader,
   { tenant, sessionId: session_id }: StoredTab,
@@ -68,8 +68,8 @@ export async function knownIds(
 }
 
 /**
- * Deletes the id of a response, so that no request can continue it any more. The ids of its items stay known to the
- * session.
+ * Deletes the id of a response, so that no later request can continue the response. Requests of the session can still
+ * refer to the ids of its items.
  */
 export async function deleteResponse(
   trx: MeterTransaction,

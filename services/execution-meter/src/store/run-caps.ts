@@ -9,8 +9,8 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { instancesOf } from './tabs.ts';
 
 /**
- * Sets the caps of a run at run time. An agent whose cap in a dimension is that of the run, such as the root and a child
- * that inherited it, gets the new one; a cap of its own stays (EM-1, EM-3).
+ * Sets the caps of a run at run time. An agent whose cap in a dimension equals the cap of the run, such as the root or
+ * a child that inherited the cap, gets the new cap; other caps of agents are unchanged (EM-1, EM-3).
  * @throws NotFoundError TAB_NOT_FOUND when the run has no tab
  */
 export async function setRunCaps(trx: MeterTransaction, request: SetCaps): Promise<void> {

@@ -30,7 +30,7 @@ export const tabs = table('tabs', {
     retention: column.text(),
     request_id: column.text(),
     request_digest: column.text(),
-    /** Key of the run that authenticates its events, in hexadecimal digits; empty for none. */
+    /** Key that authenticates the events of the run, in hexadecimal; empty if there is none. */
     event_key: column.text(),
     /** Highest lease epoch of the worker of the agent; null before the first (RT-2). */
     epoch: column.bigint().nullable(),
@@ -56,7 +56,10 @@ export const balances = table('balances', {
     cap_tokens: column.bigint().nullable(),
     cap_cost: column.bigint().nullable(),
     cap_turns: column.bigint().nullable(),
-    /** Who set the caps with SetCaps; null when they come from a run. Caps of tenants have rows of their own. */
+    /**
+     * Subject of the person who set the caps with SetCaps; null if the caps come from a run. Caps of tenants are stored
+     * in separate rows.
+     */
     caps_set_by: column.text().nullable(),
     used_tokens: sum(),
     used_cost: sum(),
@@ -83,7 +86,7 @@ const escrows = table('escrows', {
   columns: {
     /** Id of the level in `balances`. */
     level: column.text(),
-    /** Caps and thresholds that the grants are for. */
+    /** Caps and thresholds for which the grants were computed. */
     terms: column.text(),
     /** Whether settlements within the grants can reach a threshold. */
     is_watched: column.boolean(),
@@ -91,7 +94,10 @@ const escrows = table('escrows', {
   primaryKey: ['level'],
 });
 
-/** How much each slice of a level may have booked without reading the others; zero where the level has no cap. */
+/**
+ * Grants: the amount up to which each slice of a level can book without reading the other slices; zero in dimensions in
+ * which the level has no cap.
+ */
 const grants = table('grants', {
   columns: {
     level: column.text(),
@@ -103,7 +109,7 @@ const grants = table('grants', {
   primaryKey: ['level', 'slice'],
 });
 
-/** SetCaps requests, so that a repeat does not undo a later one. */
+/** SetCaps requests, recorded so that a repeated request does not undo a later request. */
 const capChanges = table('cap_changes', {
   columns: {
     tenant: column.text(),
@@ -128,7 +134,7 @@ export const entries = table('entries', {
     session_id: column.text(),
     agent_name: column.text(),
     model: column.text(),
-    /** UTC day whose caps it counts against. */
+    /** UTC day whose caps apply to the entry. */
     day: column.text(),
     state: column.text(),
     held_input: column.bigint(),
@@ -199,8 +205,8 @@ export const calls = table('calls', {
 });
 
 /**
- * Ids of answers and of their items, in dialects whose requests can refer to them, by the session that received them;
- * recorded whether or not the provider stores the answer.
+ * Ids of answers and their items, by the session that received them. Recorded for dialects in which requests can refer
+ * to such ids, whether or not the provider stores the answer.
  */
 const responseIds = table('response_ids', {
   columns: {

@@ -28,14 +28,14 @@ export interface StoredTab extends AgentKey {
   readonly retention: Retention;
   readonly requestId: string;
   readonly requestDigest: string;
-  /** Key of the run that authenticates its events, in hexadecimal digits; empty for none. */
+  /** Key that authenticates the events of the run, in hexadecimal; empty if there is none. */
   readonly eventKey: string;
   readonly epoch: bigint | undefined;
   readonly openedAt: Date;
   readonly closedAt: Date | undefined;
 }
 
-/** Open tabs; a closed one is rarely read again. All statements that change the table are in this file. */
+/** Cache of open tabs; closed tabs are rarely read again. All statements that change the table are in this file. */
 const cache = new RowCache<StoredTab>({ areLocked: true });
 
 /** Returns the tab of an agent; undefined when it does not exist. */
@@ -107,7 +107,7 @@ const insertRow = prepareWrite((db: MeterReader, row: TabTable) =>
   db.insertInto('tabs').values(pickColumns(row, tabs.columns)),
 );
 
-/** Returns the agents of a page of open tabs, by tenant, run and agent. */
+/** Returns the keys of one page of open tabs, ordered by tenant, run and agent. */
 export async function openTabs(
   db: MeterReader,
   page: {
@@ -166,7 +166,7 @@ export async function closeTab(
 }
 
 /**
- * Stores the highest lease epoch of the worker of the agent (RT-2).
+ * Stores `epoch` as the highest lease epoch of the agent's worker (RT-2).
  * @param tab as read in this transaction
  */
 export async function raiseEpoch(

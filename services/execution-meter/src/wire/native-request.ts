@@ -15,18 +15,18 @@ const NAMES: Readonly<Partial<Record<Dialect, DialectName>>> = {
 /** Names of the client headers that providers need; others are dropped. */
 const HEADERS: readonly string[] = ['anthropic-version', 'anthropic-beta'];
 
-/** A native request with what the meter must know of it. */
+/** A parsed native request. */
 export interface ReadNativeRequest {
   readonly chat: ChatRequest;
   readonly maxOutputTokens: bigint | undefined;
 }
 
 /**
- * Reads a request in the format of a provider (AP-2). Unknown fields are passed on. What could cost more than is
- * reserved, or act without a review, is refused: several answers, audio, content of unknown size, service tiers with other
- * prices, and tools of the provider.
- * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED or HOSTED_TOOL_NOT_ALLOWED naming the field, or what
- *   parseJsonStrict throws
+ * Reads a request in the format of a provider (AP-2). Unknown fields are passed to the provider. Requests that could
+ * cost more than the reservation, or have effects without a review, are rejected: multiple answers, audio, content of
+ * unknown size, service tiers with other prices, and tools that the provider executes.
+ * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED or HOSTED_TOOL_NOT_ALLOWED naming the field, or the errors of
+ *   parseJsonStrict
  */
 export function readNativeRequest(native: NativeRequest): ReadNativeRequest {
   const body = parseJsonStrict(native.bodyJson, {

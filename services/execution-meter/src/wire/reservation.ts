@@ -14,13 +14,13 @@ const STATES: Readonly<Record<EntryState, ReservationState>> = {
   released: ReservationState.RELEASED,
 };
 
-/** Names of the token fields that differ from those of the contract. */
+/** Contract names of the token fields whose names differ between contract and code. */
 const FIELDS: Readonly<Record<string, string>> = {
   cachedInput: 'cached_input',
   cacheWrite: 'cache_write_input',
 };
 
-/** The limit of token fields in other requests. */
+/** Maximum token count, the same as for token fields of other requests. */
 const MAX_TOKENS = 1_000_000_000_000n;
 
 /** Converts an entry to a Reservation message. */

@@ -28,7 +28,7 @@ import { NO_USAGE, type TokenUsage } from '../domain/ledger/spending.ts';
 import type { FailureCount } from '../store/failures.ts';
 import type { Retention, StoredTab } from '../store/tabs.ts';
 
-/** The levels as the contracts have them. */
+/** The contract's enum value of each level. */
 export const LEVELS: Readonly<Record<Level, BudgetLevel>> = {
   agent: BudgetLevel.AGENT,
   run: BudgetLevel.RUN,
@@ -49,7 +49,7 @@ export function agentKey(tab: TabKey | undefined): AgentKey {
   throw new InvalidRequestError('TAB_REQUIRED', 'tab is required.', { field: 'tab' });
 }
 
-/** Tokens of a request that does not divide them, counted as input tokens. */
+/** Converts a token count that does not distinguish input and output to usage; all tokens count as input. */
 export function undividedUsage(tokens: bigint): TokenUsage {
   return { ...NO_USAGE, input: tokens };
 }
@@ -186,7 +186,10 @@ function totalsMessage(balance: Balance): MessageInitShape<typeof TotalsSchema> 
   };
 }
 
-/** Converts the balance of one level; `near` is when it counts as nearly exhausted. */
+/**
+ * Converts the balance of one level to a LevelBalance message; `near` has the thresholds at which the budget is nearly
+ * exhausted.
+ */
 export function levelMessage(
   balance: Balance,
   near: NearBudget = DEFAULT_NEAR_BUDGET,

@@ -20,7 +20,7 @@ const GROUPS: Readonly<Record<UsageGroup, UsageGrouping | undefined>> = {
 };
 
 /**
- * Converts a QueryUsageRequest, and returns the token of the page after it.
+ * Converts a QueryUsageRequest to a query, and returns it with the token of the next page.
  * @throws InvalidRequestError INVALID_PAGE_TOKEN
  */
 export function readUsageQuery(request: QueryUsageRequest): {

@@ -5,7 +5,8 @@ import type { SpawnBudgetContext } from '../context.ts';
 import { poolMessage } from '../wire/pool.ts';
 
 /**
- * Reads a pool. Expired leases end here, too, so that no agent without a slot is listed as a holder (SB-8).
+ * Reads a pool. The call first ends expired leases, so that an agent with an expired lease is not listed with a slot
+ * (SB-8).
  * @throws NotFoundError POOL_NOT_FOUND
  */
 export function getPool({

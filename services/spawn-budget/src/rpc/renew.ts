@@ -17,14 +17,14 @@ const INTENTS: Readonly<Partial<Record<RenewIntent, Intent>>> = {
   [RenewIntent.PARK]: 'park',
 };
 
-/** The refusal of an entry whose token cannot be verified yet: the worker renews it again. */
+/** Refusal reason of an entry whose token cannot be verified yet; the worker repeats the renewal. */
 const UNVERIFIED = 'KEYS_UNAVAILABLE';
 
 /**
  * Renews the slots of a worker's agents (SB-8). Each entry has its own agent token and epoch; a rejected
  * entry does not fail the others.
  * @throws UnavailableError KEYS_UNAVAILABLE if no token can be verified because the keys of the supervisor are
- *   unavailable; if that is true of some tokens only, their entries get the refusal KEYS_UNAVAILABLE
+ *   unavailable; if only some tokens cannot be verified, their entries are refused with KEYS_UNAVAILABLE
  */
 export function renew(context: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['renew'] {
   return async ({ agents }, { caller }) => {
@@ -55,7 +55,7 @@ async function readEntry(
   try {
     const agent = await readAgentToken(verifier, agentToken, { audience: 'spawn-budget', caller });
     const { instance } = agent.agent;
-    // An intent that this version does not know renews no lease.
+    // An intent that this version does not know is handled as `park`, which renews no lease.
     const renewal = { type: 'renew', instance, epoch, intent: INTENTS[intent] ?? 'park' } as const;
     return { agent, event: { ...renewal, waitingFor } };
   } catch (error) {

@@ -6,8 +6,8 @@ import type { SpawnBudgetContext } from '../context.ts';
 import { changeMessage } from '../wire/slot.ts';
 
 /**
- * Streams the pauses and resumptions, of the requested tenants, that this process commits (SB-4). Best effort: Renew
- * reports what another replica did or a slow stream missed.
+ * Streams the pauses and resumptions of the requested tenants that this process commits (SB-4). Delivery is best
+ * effort: Renew reports changes that another replica committed or that a slow stream missed.
  * @throws PermissionDeniedError TENANT_NOT_SERVED (SYS-6)
  */
 export function watchPauses({

@@ -4,9 +4,9 @@ import type { SpawnTransaction } from './schema.ts';
 import type { StoredPool } from './stored-pool.ts';
 
 /**
- * Caches pools as this process last wrote them, until they close (CO-2), so that a call need not read every agent of a
- * run. Every write gives a pool a new stamp, and every transaction compares stamps first, so that a copy that another
- * replica changed, or that was rolled back, is never used.
+ * Caches each open pool as this process last wrote it (CO-2), so that a call need not read every agent of a run. Every
+ * write gives the pool a new stamp. A transaction compares the stamps first, so that it never uses a cached pool that
+ * another replica has changed or that was rolled back.
  */
 export class PoolCache {
   readonly #pools = new ByteCache<StoredPool>({ name: 'pools', maxBytes: 8_000_000 });

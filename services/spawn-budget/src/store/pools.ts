@@ -107,7 +107,7 @@ const insertRow = prepareWrite((db: SpawnReader, row: PoolRow) =>
   db.insertInto('pools').values(pickColumns(row, pools.columns)),
 );
 
-/** Writes the differences between two states of pools. */
+/** Writes the differences between `before` and `after` of each pool. */
 export async function savePools(
   trx: SpawnTransaction,
   changes: readonly { readonly before: StoredPool; readonly after: StoredPool }[],

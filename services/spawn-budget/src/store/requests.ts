@@ -12,7 +12,7 @@ export interface RequestKey extends AgentKey {
   readonly digest: string;
 }
 
-/** The recorded answer to a call, without the agent's slot: a repeated call returns the current one. */
+/** The recorded answer to a call, without the agent's slot, because a repeated call returns the current slot. */
 export interface Answer {
   readonly changes: readonly SlotChange[];
   readonly refusal?: Refusal;
@@ -21,15 +21,18 @@ export interface Answer {
 
 /** The recorded answers of one agent. */
 export interface Answers {
-  /** Whether the agent has any answer; an agent without one, except the root, was never a member of the run. */
+  /**
+   * Whether any answer is recorded for the agent. Except for the root, an agent without recorded answers was never a
+   * member of the run.
+   */
   readonly any: boolean;
-  /** The recorded answer to the same request. */
+  /** The recorded answer to the request with this RPC and request id; undefined if the request is new. */
   readonly same: Answer | undefined;
 }
 
 type AnswerRow = Pick<RequestRow, 'rpc' | 'request_id' | 'digest' | 'answer'>;
 
-/** Answers by agent: an agent that acquires a slot later releases it. */
+/** Cache of the answers of each agent. The release of a slot reads the answers that its acquisition has cached. */
 const cache = new RowCache<readonly AnswerRow[]>();
 
 /**

@@ -26,7 +26,7 @@ export const pools = table('pools', {
     /** The request that opened the pool, and the digest of its content (SB-9). */
     request_id: column.text(),
     request_digest: column.text(),
-    /** Trace of the opening, for events that no call causes (SYS-1). */
+    /** Trace context of the call that opened the pool, used for events that are not caused by a call (SYS-1). */
     traceparent: column.text(),
     opened_at: column.timestamp(),
     closed_at: column.timestamp().nullable(),
@@ -48,7 +48,7 @@ export const members = table('members', {
     parent_instance: column.text().nullable(),
     parent_name: column.text().nullable(),
     depth: column.bigint(),
-    /** The weight (SUP-3). */
+    /** Priority as its numeric weight (SUP-3). */
     priority: column.integer(),
     state: column.text(),
     /** Order of the first acquisition. */
@@ -60,9 +60,9 @@ export const members = table('members', {
     acquired_at: column.timestamp(),
     /** Start of the reported wait; null while the agent does not wait. */
     waiting_since: column.timestamp().nullable(),
-    /** JSON array of the signals that it waits for; null while it does not wait. */
+    /** JSON array of the signals that the agent waits for; null while the agent does not wait. */
     waiting_for: column.text().nullable(),
-    /** Sequence number of the change with which it began to wait; null while it does not wait. */
+    /** Sequence number of the change that began the wait; null while the agent does not wait. */
     waiting_sequence: column.bigint().nullable(),
   },
   primaryKey: ['tenant', 'run_id', 'instance'],

@@ -12,7 +12,7 @@ export type SpawnStore = Store<SpawnDatabase>;
 
 /**
  * Opens spawn-budget's store.
- * @throws what openStore throws
+ * @throws the errors of openStore
  */
 export async function openSpawnStore(
   location: StoreLocation,

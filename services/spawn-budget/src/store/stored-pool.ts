@@ -18,7 +18,7 @@ export interface StoredPool extends RunKey {
   readonly closedAt: Date | null;
 }
 
-/** Reads a pool from its row and those of its members. */
+/** Converts the row of a pool and the rows of its members to a pool. */
 export function toPool(row: PoolRow, memberRows: readonly MemberRow[]): StoredPool {
   return {
     tenant: row.tenant,

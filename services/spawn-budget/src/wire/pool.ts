@@ -5,7 +5,10 @@ import { heldSlots, isHolder, type Pool } from '../domain/pool/pool.ts';
 import { queuedMembers } from '../domain/pool/queue.ts';
 import { slotMessage } from './slot.ts';
 
-/** The message of a pool, without grants: holders in order of acquisition, the others in queue order. */
+/**
+ * Returns the message of a pool without grants. Holders are in order of acquisition, paused and waiting agents in queue
+ * order, followed by waiting agents that are not queued.
+ */
 export function poolMessage(
   { tenant, runId }: RunKey,
   pool: Pool,

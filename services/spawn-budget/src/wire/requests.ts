@@ -22,7 +22,10 @@ export function priorityOf(priority: PriorityMessage): Priority {
   return weightOf(priority) ?? Priority.NORMAL;
 }
 
-/** The digest of a whole request, which tells a repeated request from a different one with the same id (SB-9). */
+/**
+ * Returns the digest of a request, which distinguishes a repeated request from a different request with the same id
+ * (SB-9).
+ */
 export function requestDigest<D extends DescMessage>(schema: D, request: MessageShape<D>): string {
   return sha256Hex(toBinary(schema, request));
 }

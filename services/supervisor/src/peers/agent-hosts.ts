@@ -2,8 +2,9 @@ import { isExternal } from '../domain/manifest/manifest-json.ts';
 import type { AgentWorkerPeer } from './agent-worker.ts';
 
 /**
- * The two hosts of agents behind one interface: agent-worker runs agents, agent-proxy stands for external
- * ones (AP-1). All agents of a run live at the host of its root, so that other runs never call agent-proxy.
+ * Combines the two hosts of agents in one client: agent-worker runs agents, and agent-proxy receives the deliveries and
+ * signals of external agents (AP-1). All agents of a run have the host of its root, so the supervisor calls agent-proxy
+ * only for runs of external agents.
  */
 export function agentHosts(worker: AgentWorkerPeer, proxy: AgentWorkerPeer): AgentWorkerPeer {
   return {

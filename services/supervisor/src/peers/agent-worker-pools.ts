@@ -3,8 +3,8 @@ import type { AgentKey } from '@writ/kernel';
 import type { AgentWorkerPeer } from './agent-worker.ts';
 
 /**
- * Creates a client that calls the workers of the tenant: those of its pool, otherwise those without a pool (SYS-6). An
- * agent whose pool is down waits for it; no other worker gets it.
+ * Creates a client that calls the workers in the pool of the tenant, or the workers without a pool when the tenant has
+ * no pool (SYS-6). While a pool is down, the agents of its tenants wait; no other worker receives them.
  */
 export function pooledAgentWorkers(
   pools: readonly WorkerPool[],
@@ -32,7 +32,10 @@ export function pooledAgentWorkers(
   };
 }
 
-/** Asks each pool for its agents. The agents of a pool that fails are undefined; throws when every pool fails. */
+/**
+ * Returns for each agent whether it is alive, from the workers of its tenant; undefined for agents whose workers do not
+ * answer. Throws when all workers fail.
+ */
 async function findAgents(
   agents: readonly AgentKey[],
   peerOf: (tenant: string) => AgentWorkerPeer,

@@ -43,7 +43,7 @@ export interface AgentDelivery {
   };
 }
 
-/** A signal to an agent in any state that has not ended: an approval, `halted`, `resumed`, or a signal of a client. */
+/** A signal to an agent that has not ended: an approval, `halted`, `resumed`, or a signal of a client. */
 export interface AgentSignal extends AgentKey {
   readonly requestId: string;
   /** Whether the agent is external. */
@@ -64,7 +64,7 @@ export interface HostedAgent extends AgentKey {
 export interface AgentCancellation extends HostedAgent {
   readonly requestId: string;
   readonly stopReason: string;
-  /** The last events of the worker about the agent on the timeline, encoded. */
+  /** The last events about the agent that the worker sent and that are on the timeline, encoded. */
   readonly recordedEvents: readonly Uint8Array[];
 }
 
@@ -77,24 +77,27 @@ export interface RunCancellation extends RunKey {
   readonly isExternal: boolean;
   /** Approved answer to publish to the root's output topic; empty for none. */
   readonly answer: string;
-  /** The last events of the worker on the timeline, encoded. */
+  /** The last events that the worker sent and that are on the timeline, encoded. */
   readonly recordedEvents: readonly Uint8Array[];
 }
 
 /**
- * Client of agent-worker. Calls are idempotent, and durable when they return. Orders repeat their calls; the client
- * retries only those for which a caller waits.
+ * Client of agent-worker. Calls are idempotent, and durable when they return. The order engine repeats the calls of
+ * orders; the client retries only calls for which a caller waits.
  */
 export interface AgentWorkerPeer {
   /** Delivers an agent with its first message. */
   deliver(delivery: AgentDelivery): Promise<void>;
   /** Signals an agent; returns false for a repeated signal. */
   signal(signal: AgentSignal): Promise<boolean>;
-  /** Cancels every agent of a run; returns their events that no request has carried. */
+  /**
+   * Cancels every agent of a run; returns the events of these agents that no earlier request to the supervisor
+   * contained.
+   */
   cancelRun(order: RunCancellation): Promise<readonly CarriedEvent[]>;
   /**
-   * Waits until an agent has ended by itself; returns its events that no request has carried. Undefined when it has
-   * not ended.
+   * Waits for an agent to end without a cancellation; returns the events of the agent that no earlier request to the
+   * supervisor contained, or undefined when the agent has not ended.
    */
   awaitEnd(
     requestId: string,
@@ -103,7 +106,7 @@ export interface AgentWorkerPeer {
   ): Promise<readonly CarriedEvent[] | undefined>;
   /** Cancels one agent, and returns its events; its journal is kept until the end of the run. */
   cancelAgent(order: AgentCancellation): Promise<readonly CarriedEvent[]>;
-  /** Returns for each agent whether it is alive at the worker; undefined when the worker cannot say (BD-3). */
+  /** Returns for each agent whether it is alive at the worker; undefined when the worker reports no presence (BD-3). */
   findAgents(agents: readonly AgentKey[]): Promise<readonly (boolean | undefined)[]>;
   /** Lists the log entries of a run. */
   listLogEntries(
@@ -152,7 +155,7 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
           ...(approval && { approval }),
           ...omitUndefined({ sender }),
         },
-        // A client waits for its signal; an order repeats its own.
+        // The client retries while a caller waits for the signal; the order engine repeats the signals of orders.
         { retry: sender !== undefined },
       );
       return accepted;

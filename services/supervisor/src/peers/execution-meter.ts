@@ -31,7 +31,7 @@ import { type EndFreeze, freezeMessage, haltFreezeMessage } from '../wire/freeze
 import { agentRefOf, parentRefOf, priorityMessage, retentionMessage } from '../wire/supervision.ts';
 import type { OpenPage } from './open-page.ts';
 
-/** Longer than meter and gateway may wait for calls in flight. */
+/** Longer than the meter and the gateway wait for calls in flight. */
 export const FREEZE_TIMEOUT_MS = 35_000;
 /** Short, because halts are retried and a service that does not answer is reported. */
 export const HALT_TIMEOUT_MS = 5_000;
@@ -42,7 +42,10 @@ export interface LastOfTab {
   readonly events: readonly Uint8Array[];
 }
 
-/** Client of execution-meter. Every call is idempotent. Orders repeat their calls; the client retries none. */
+/**
+ * Client of execution-meter. Every call is idempotent. The order engine repeats the calls of orders; the client retries
+ * no call.
+ */
 export interface ExecutionMeterPeer {
   /** Opens an agent's tab; the root's tab has the caps of the run. */
   openTab(requestId: string, run: RunRow, agent: AgentRow): Promise<void>;
@@ -57,7 +60,10 @@ export interface ExecutionMeterPeer {
    * @throws NotFoundError TAB_NOT_FOUND
    */
   closeTab(requestId: string, agent: AgentKey): Promise<LastOfTab>;
-  /** Closes an agent's tab, unless a reservation or a call of it has not ended; undefined if it stays open. */
+  /**
+   * Closes an agent's tab, unless the tab has an open reservation or a call in flight; returns undefined if the tab
+   * stays open.
+   */
   closeSettledTab(requestId: string, agent: AgentKey): Promise<LastOfTab | undefined>;
   /** Returns a page of the agents with an open tab, by tenant, run and agent (BD-3). */
   openTabs(page: OpenPage<AgentKey>): Promise<AgentKey[]>;

@@ -20,13 +20,13 @@ import type { RegistryAnswer } from './tool-cache.ts';
 /** Short, because a review waits for the list. */
 const TIMEOUT_MS = 2_000;
 const PAGE_SIZE = 500;
-/** How often the list is read again because the registry changed in between. */
+/** Maximum number of attempts to read the list while the registry changes. */
 const MAX_ATTEMPTS = 3;
 
 /**
- * Lists all tools of one registry version; no listing when the version is still `knownVersion`. A tool with an
- * unusable definition is omitted and logged, so that it counts as unknown (SYS-4).
- * @throws UnavailableError TOOL_LIST_UNSTABLE when the registry kept changing, and what the call throws
+ * Lists all tools of one registry version; returns no listing when the version is still `knownVersion`. A tool with an
+ * unusable definition is omitted and logged, so reviews treat it as an unknown tool (SYS-4).
+ * @throws UnavailableError TOOL_LIST_UNSTABLE when the registry changed during every attempt; the errors of the call
  */
 export async function listRegistry(
   client: Pick<RpcClient<typeof ToolGatewayService>, 'listTools'>,
@@ -57,7 +57,10 @@ export async function listRegistry(
 
 type Pages = [ListToolsResponse, ...ListToolsResponse[]];
 
-/** All pages, or the single response of an unchanged registry. */
+/**
+ * Returns all pages, the single response when the registry is unchanged, or `changed_meanwhile` when the version
+ * changed between pages.
+ */
 async function listPages(
   client: Pick<RpcClient<typeof ToolGatewayService>, 'listTools'>,
   knownVersion: string,

@@ -1,8 +1,8 @@
-/** A page of what a peer holds open. */
+/** A requested page of the open tabs or pools of a peer. */
 export interface OpenPage<K> {
   /** The last key of the previous page; undefined for the first page. */
   readonly after: K | undefined;
   readonly limit: number;
-  /** Only what was opened at least this long ago, by the clock of the peer, ms. */
+  /** Minimum age of the returned tabs or pools by the clock of the peer, ms. */
   readonly minAgeMs: number;
 }

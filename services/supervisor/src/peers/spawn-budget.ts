@@ -22,24 +22,32 @@ export type SlotAnswer =
       readonly grant: string;
       /** Time of the acquisition on spawn-budget's clock; omitted when the response has none. */
       readonly acquiredAt?: Date;
-      /** The agents that were paused for it at that time. */
+      /** The agents that spawn-budget paused to free the slot. */
       readonly paused: readonly AgentRef[];
     }
   | { readonly kind: 'refused'; readonly sentence: string };
 
-/** Client of spawn-budget. Every call is idempotent. Orders repeat their calls; the client retries none. */
+/**
+ * Client of spawn-budget. Every call is idempotent. The order engine repeats the calls of orders; the client retries no
+ * call.
+ */
 export interface SpawnBudgetPeer {
   /** Opens a run's pool with the root in its first slot; returns the slot grant of the root. */
   openPool(requestId: string, run: RunRow): Promise<string>;
-  /** Acquires a slot for a child, or returns the cap's message if there is none (SB-2). */
+  /** Acquires a slot for a child; returns the message of the cap if no slot is available (SB-2). */
   acquire(requestId: string, child: AgentRow): Promise<SlotAnswer>;
   /**
-   * Releases an agent's slot; returns the agents that were resumed with it. An unknown agent has no slot (SB-3).
+   * Releases an agent's slot; returns the agents that received the slot and were resumed. Does nothing for an unknown
+   * agent (SB-3).
    */
   release(requestId: string, agent: AgentKey): Promise<readonly AgentRef[]>;
   /** Returns a page of the runs with an open pool, by tenant and run (BD-3). */
   openPools(page: OpenPage<RunKey>): Promise<RunKey[]>;
-  /** Releases every slot of an ended run. @param mayWait whether nothing depends on the answer; default false */
+  /**
+   * Releases every slot of an ended run.
+   * @param mayWait whether spawn-budget may delay its response, because no step
+   * depends on it; default false
+   */
   closePool(requestId: string, run: RunKey, mayWait?: boolean): Promise<void>;
   /**
    * Returns the pool of a run.
@@ -59,7 +67,7 @@ export interface SpawnBudgetPeer {
   close(): void;
 }
 
-/** Whether a slot has a lease, so that its agent may act. */
+/** Returns whether a slot has a lease, which its agent needs to act. */
 export function hasLease({ state }: Slot): boolean {
   return state === SlotState.ACTIVE;
 }

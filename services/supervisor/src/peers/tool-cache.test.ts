@@ -54,7 +54,7 @@ describe('ToolCache', () => {
 
   const names = async (wanted?: string) => [...(await cache.current(wanted)).tools.keys()];
 
-  it('lists the registry once while the listing is fresh, also for concurrent callers', async () => {
+  it('lists the registry once for concurrent callers and while the listing is fresh', async () => {
     await Promise.all([names(), names(), names()]);
     await names('look');
     expect(calls).toHaveLength(1);
@@ -94,7 +94,7 @@ describe('ToolCache', () => {
     expect(calls).toHaveLength(2);
   });
 
-  it('uses the last listing while the gateway is unreachable, and fails when there is none (SYS-4)', async () => {
+  it('uses the cached listing while the gateway is unreachable, and fails if none is cached (SYS-4)', async () => {
     isUnreachable = true;
     await expect(names()).rejects.toMatchObject({
       reason: 'TOOL_LIST_UNAVAILABLE',
@@ -108,7 +108,7 @@ describe('ToolCache', () => {
     expect(calls).toHaveLength(3);
   });
 
-  it('waits for an unresponsive gateway once per interval, also with concurrent callers (SYS-4)', async () => {
+  it('waits for an unresponsive gateway once per interval, even with concurrent callers (SYS-4)', async () => {
     let requests = 0;
     const slow = new ToolCache(async () => {
       requests += 1;

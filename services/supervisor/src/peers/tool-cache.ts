@@ -24,9 +24,9 @@ const FRESH_MS = 2_000;
 const UNKNOWN_TOOL_INTERVAL_MS = 250;
 
 /**
- * Caches the latest tool listing of the gateway and revalidates it by registry version. While the gateway is unreachable the cached definitions
- * are used, because the gateway checks the digest of the definition again before it executes. Without any listing,
- * tool calls cannot be reviewed (SYS-4).
+ * Caches the latest tool listing of the gateway and revalidates it by registry version. While the gateway is
+ * unreachable the cached definitions are used, because the gateway checks the digest of the definition again before it
+ * executes. Without any listing, tool calls cannot be reviewed (SYS-4).
  */
 export class ToolCache {
   readonly #list: ListRegistry;
@@ -43,8 +43,8 @@ export class ToolCache {
   }
 
   /**
-   * Whether the gateway publishes tool events itself, according to its last response. False before the first
-   * response: an event published twice is deduplicated, one never published is lost (HK-1).
+   * Whether the gateway publishes tool events itself, according to its last response. False before the first response,
+   * because a duplicate event is deduplicated, but an event that is not published is lost (HK-1).
    */
   get emitsHookEvents(): boolean {
     return this.#emitsHookEvents;
@@ -52,7 +52,7 @@ export class ToolCache {
 
   /**
    * The current listing; refreshed when it is stale or does not contain `wanted`.
-   * @throws UnavailableError TOOL_LIST_UNAVAILABLE when there was never a listing
+   * @throws UnavailableError TOOL_LIST_UNAVAILABLE when the gateway has never returned a listing
    */
   async current(wanted?: string): Promise<ToolListing> {
     if (this.#isOlderThan(FRESH_MS)) await this.#refresh(FRESH_MS);
@@ -69,8 +69,8 @@ export class ToolCache {
   }
 
   /**
-   * Requests the list. Joins a request in flight; when that one was sent more than `ms` ago, its response may be too old,
-   * so it sends another, unless the request failed.
+   * Requests the list, or waits for a request in flight. If that request was sent more than `ms` ago, its response may
+   * be outdated, so another request is sent, unless the first one failed.
    */
   async #refresh(ms: number): Promise<void> {
     if (this.#request !== undefined) {

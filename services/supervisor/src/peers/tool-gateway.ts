@@ -45,8 +45,8 @@ interface ToolPage {
 }
 
 /**
- * Client of tool-gateway. Every call is idempotent. Orders repeat their calls; the client retries only
- * `resolveOutcome`, for which a person waits.
+ * Client of tool-gateway. Every call is idempotent. The order engine repeats the calls of orders; the client retries
+ * only `resolveOutcome`, for which a person waits.
  */
 export interface ToolGatewayPeer {
   /**
@@ -61,7 +61,7 @@ export interface ToolGatewayPeer {
   toolSchemas(): Promise<Readonly<Record<string, JsonObject>>>;
   /** Returns a page of the registry. */
   listTools(page: ToolPage): Promise<ListToolsResponse>;
-  /** Whether the gateway publishes tool events on the bus itself, as far as known (HK-1). */
+  /** Whether the gateway publishes tool events on the bus itself, according to its last response (HK-1). */
   readonly emitsHookEvents: boolean;
   /** Settles an approved call: returns its receipt, reports it in flight, or voids it. */
   voidWrit(call: CallKey, reason: string): Promise<VoidedWrit>;

@@ -28,7 +28,7 @@ export const EVENT_STREAMS: readonly EventStream[] = [
     method: RunService.method.watchRuns,
     path: '/v1/runs/events',
     isHeartbeat: (response) => (response as WatchRunsResponse).heartbeat,
-    // A client lists the runs again after the start of each watch.
+    // A client lists the runs again after the start of each watch, so it needs no position to resume from.
     idOf: () => undefined,
   },
   {

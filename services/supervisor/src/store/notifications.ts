@@ -7,7 +7,7 @@ import type { SupervisorReader, SupervisorTransaction } from './supervisor-store
 /** The row of a notification. */
 export type NotificationRow = RowOf<typeof notifications>;
 
-/** Inserts notifications in the transaction of their cause; existing ones are unchanged. */
+/** Inserts notifications in the transaction of their cause; existing notifications are unchanged. */
 export async function insertNotifications(
   trx: SupervisorTransaction,
   rows: readonly NotificationRow[],
@@ -44,8 +44,8 @@ export function endpointOf({
 }
 
 /**
- * The open notifications that are due, in the order of their next attempt, except those of some endpoints; see {@link
- * endpointOf}.
+ * Returns the open notifications that are due, in the order of their next attempt, without those to the `excluded`
+ * endpoints; see {@link endpointOf}.
  */
 export async function dueNotifications(
   db: SupervisorReader,

@@ -8,7 +8,7 @@ import type { SupervisorReader, SupervisorTransaction } from './supervisor-store
 
 /** An order to place. */
 export interface NewOrder extends RunKey {
-  /** Derived from its purpose, so that a repeated placement is the same order. */
+  /** Derived from the purpose of the order, so that placing it again has no effect. */
   readonly orderId: string;
   readonly kind: OrderKind;
   /** JSON by kind; see domain/order/order-payloads.ts. */
@@ -16,8 +16,8 @@ export interface NewOrder extends RunKey {
 }
 
 /**
- * Places an order in the transaction of its cause. The engine drives it until it is done, also after a crash. An
- * existing order id is unchanged.
+ * Places an order in the transaction of its cause. The engine executes the order until it is done, even after a crash.
+ * If the order id exists, the existing order is unchanged.
  */
 export async function placeOrder(
   trx: SupervisorTransaction,
@@ -85,7 +85,7 @@ export async function makeOrderDue(
   noteChange(trx, 'orders');
 }
 
-/** Due open orders of some kinds, in the order of placement. */
+/** Returns the first `limit` due open orders of the given kinds, in the order of placement. */
 export async function dueOrders(
   db: SupervisorReader,
   terms: DueTerms,
@@ -104,7 +104,7 @@ export async function findDueOrder(
   return await selectDue(db, terms, [kind]).where('order_id', '=', orderId).executeTakeFirst();
 }
 
-/** The due open order of a run that was placed first; undefined when there is none. */
+/** Returns the first-placed due open order of a run; undefined when there is none. */
 export async function firstDueOrder(
   db: SupervisorReader,
   { tenant, runId }: RunKey,
@@ -131,7 +131,7 @@ function selectDue(
       // A newer release may have placed orders of other kinds.
       .where('kind', 'in', kinds)
       .orderBy('created_at')
-      // For orders of the same millisecond: runs and children start before they end.
+      // Among orders with the same time, orders that start something sort before orders that end something.
       .orderBy('kind', 'desc')
   );
 }

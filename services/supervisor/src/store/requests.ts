@@ -6,8 +6,9 @@ export interface PersonalRequest {
   readonly tenant: string;
   readonly subject: string;
   /**
-   * Full name of the RPC, with `/enforced` when the meter enforces caps of SetCaps; `resume` for a run that a lifted
-   * halt resumes, where `subject` is the id of the halt and `request_id` that of the run.
+   * Full name of the RPC. SetCaps has a second row with the suffix `/enforced` after the meter has confirmed the caps.
+   * For a run that a lifted halt resumed, the method is `resume`, `subject` is the id of the halt, and `request_id` is
+   * the id of the run.
    */
   readonly method: string;
   readonly requestId: string;
@@ -15,13 +16,13 @@ export interface PersonalRequest {
   readonly digest: string;
 }
 
-/** Returns the resource of the requests of a person; a transaction that records one must name it. */
+/** Returns the `resource` option that a transaction needs to record a request of a person. */
 export function requestsOf({ tenant, subject }: Pick<PersonalRequest, 'tenant' | 'subject'>) {
   return `requests:${JSON.stringify([tenant, subject])}`;
 }
 
 /**
- * Records a request that no other row identifies. Returns false for a repeated request.
+ * Records a request whose request_id is not stored in another table. Returns false for a repeated request.
  * @throws InvalidRequestError REQUEST_ID_REUSED when the id was used for a different request
  */
 export async function rememberRequest(

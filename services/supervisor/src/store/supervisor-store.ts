@@ -10,7 +10,10 @@ import { Changes } from './change/changes.ts';
 import { type NotedRunState, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { type SupervisorDatabase, TABLES } from './schema/index.ts';
 
-/** The hint that another replica has placed orders of runs, which it drives itself while it can. */
+/**
+ * The hint that another replica has placed orders of runs; that replica executes them itself unless it dies or has no
+ * capacity.
+ */
 export const PLACED_ORDERS = 'placed-orders';
 
 /** A transaction of the supervisor's store. */
@@ -50,7 +53,8 @@ export async function openSupervisorStore(
     if (runStates.length > 0) changed.call(runStates);
     if (orders.length > 0) {
       placed.call(orders);
-      // This process has them; other replicas find them when it dies or has no capacity. Halt orders have no run.
+      // This process executes the orders of runs from memory; other replicas execute them when it dies or has no
+      // capacity. Halt orders have no run id.
       const isHalt = orders.some(({ run_id: runId }) => runId === '');
       store.replicas.hint(isHalt ? 'orders' : PLACED_ORDERS);
     }

@@ -3,15 +3,15 @@ import type { Clock } from '@writ/kernel';
 import { isOfWrongClock } from '../domain/clock/wrong-clock.ts';
 import type { SupervisorStore, SupervisorTransaction } from './supervisor-store.ts';
 
-/** Limit of tenants with local tokens; those of an evicted tenant are lost. */
+/** Limit of tenants with local tokens; the tokens of an evicted tenant are lost. */
 const MAX_TENANTS = 10_000;
-/** The part of a second's calls that is taken from the store at once. */
+/** A replica takes at most this fraction of the tokens per second from the store at a time. */
 const PART_OF_SECOND = 0.1;
 
 interface Stock {
   /** Tokens taken from the store and not used yet. */
   tokens: number;
-  /** The bucket in the store is empty until then, by the monotonic clock of this process, ms. */
+  /** Time until which the bucket in the store is empty, by the monotonic clock of this process, ms. */
   emptyUntil: number;
   taking: Promise<void> | undefined;
 }
@@ -61,7 +61,10 @@ export function createTenantRate(
   };
 }
 
-/** Fills the tenant's bucket up to `at` and takes the tokens of a tenth of a second, at least one. */
+/**
+ * Fills the tenant's bucket up to `at` and takes at most a tenth of the tokens per second, or one token if that is
+ * more. Returns the number of tokens taken, and the time until a token is available if none was taken.
+ */
 async function takeTokens(
   trx: SupervisorTransaction,
   tenant: string,
@@ -80,7 +83,7 @@ async function takeTokens(
   const most = Math.max(1, Math.floor(perSecond * PART_OF_SECOND));
   const taken = Math.min(Math.floor(tokens), most);
   const waitMs = taken < 1 ? ((1 - tokens) * 1_000) / perSecond : 0;
-  // A refusal is not written, unless a clock was wrong.
+  // If no token is available, the row is written only to correct a time that a wrong clock recorded.
   if (taken < 1 && filled === recorded) return { taken, waitMs };
   const bucket = { tokens: tokens - taken, filled_at: filled > at ? filled : at };
   await trx
@@ -92,8 +95,9 @@ async function takeTokens(
 }
 
 /**
- * The time up to which the bucket counts as filled. The clock of another replica may be ahead, and time must not
- * count twice; but a clock that was briefly wrong must not keep the bucket empty.
+ * Returns the time up to which the bucket was filled. A recorded time that is slightly ahead is kept, so that no
+ * interval adds tokens twice; a time that only a wrong clock can have recorded is replaced by `at`, so that it does not
+ * keep the bucket empty.
  */
 function plausible(recorded: Date, at: Date): Date {
   return isOfWrongClock(recorded, at) ? at : recorded;

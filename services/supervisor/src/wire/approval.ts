@@ -36,14 +36,14 @@ export function approvalStatesFrom(states: readonly StateMessage[]): ApprovalRow
     .map(([state]) => state as ApprovalRow['state']);
 }
 
-/** The approver of the policy: name, and all roles. */
+/** Converts a person to the approver that the policy checks: the name and all roles. */
 export function approverOf({ subject, roles }: Person): Approver {
   return { name: subject, roles };
 }
 
-/** What an approval shows besides its row. */
+/** The parts of an approval message that its row does not contain. */
 export interface ApprovalParts {
-  /** Of the reader. */
+  /** The caps of the reader. */
   readonly caps: readonly HumanCap[];
   readonly editable: readonly EditableArgument[];
   /** Undefined when the approval is not pending. */

@@ -48,7 +48,7 @@ export function spawnBudgetMessage(
 }
 
 /**
- * Reads a spawn budget; omitted fields are those of the manifest.
+ * Reads a spawn budget; omitted fields take the values of `own`, the budget of the manifest.
  * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function spawnBudgetFrom(
@@ -85,7 +85,7 @@ const LEVEL_NAMES: Readonly<Partial<Record<BudgetLevel, string>>> = {
   [BudgetLevel.TENANT_MONTH]: 'tenant_month',
 };
 
-/** The name of a level whose caps can be set, as the audit record has it. */
+/** Returns the name of a level whose caps can be set, as used in audit records; undefined for other levels. */
 export function levelName(level: BudgetLevel): string | undefined {
   return LEVEL_NAMES[level];
 }

@@ -70,7 +70,7 @@ describe('inCausalOrder', () => {
     );
   });
 
-  it('returns every event once, also when some name each other (HK-1)', () => {
+  it('returns every event once, even when events name each other as predecessors (HK-1)', () => {
     const events = eventsOf(2, 2);
     const ids = fc.constantFrom(...events.map(({ eventId }) => eventId), 'unknown', '');
     const afters = fc.array(fc.array(ids, { maxLength: 3 }), {
@@ -102,7 +102,7 @@ describe('inCausalOrder', () => {
 
 describe('predecessorsOf', () => {
   it.each(['LLM_START', 'BUDGET_EXHAUSTED', 'GUARDRAIL_TRIP', 'LOG_ENTRY', 'STEP_END'] as const)(
-    '%s follows the start of its step and what it names (HK-1)',
+    '%s follows the start of its step and the events that it names in `after` (HK-1)',
     (name) => {
       const before = predecessorsOf(event(name, { callId: 'op-1', after: ['evt_1'] }));
       expect(before).toEqual([idOf('step-1', 'STEP_START'), 'evt_1']);

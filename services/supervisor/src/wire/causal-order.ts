@@ -2,7 +2,7 @@ import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook
 import { derivedId } from '@writ/kernel';
 import { timelineId, workerEventId } from './hook-event.ts';
 
-/** Order of the events of one step; other events belong to no step. */
+/** Rank of the events within a step, by type; other types have rank 0. */
 const RANKS: Readonly<Partial<Record<HookEventType, number>>> = {
   [HookEventType.STEP_START]: 1,
   [HookEventType.LLM_START]: 2,
@@ -16,8 +16,9 @@ const RANKS: Readonly<Partial<Record<HookEventType, number>>> = {
 };
 
 /**
- * The ids of the events that a timeline has before `event`, of the same agent (HK-1): the start of its step before a
- * model call, the start of a call before its end, the calls of a step before its end, and what its emitter names in `after`.
+ * Returns the ids of the events of the same agent that precede `event` on a timeline (HK-1): the start of its step
+ * before a model call, the start of a call before its end, the calls of a step before its end, and the events that its
+ * emitter names in `after`.
  */
 export function predecessorsOf(event: HookEvent): string[] {
   const { callId, attempt, after } = event;
@@ -54,13 +55,14 @@ function idOf({ runId, agent }: HookEvent, ...parts: readonly string[]): string 
 }
 
 /**
- * Sorts the events of agents, which do not include decisions: each after its {@link predecessorsOf}, else by step and
- * rank, and otherwise in the given order.
+ * Sorts hook events by step and rank, then by their given order, and places the predecessors of each event (see
+ * {@link predecessorsOf}) before it. Decisions are not hook events.
  */
 export function inCausalOrder(events: readonly HookEvent[]): HookEvent[] {
   const left = new Map(events.toSorted(byStepAndRank).map((event) => [timelineId(event), event]));
   const ordered: HookEvent[] = [];
-  // Without recursion, because a worker decides how long a chain is; events that name each other are taken only once.
+  // The loop uses no recursion, because a worker determines the length of a chain. Each event is visited once, even
+  // when events name each other as predecessors.
   const path: { readonly event: HookEvent; readonly predecessors: Iterator<string> }[] = [];
   const enter = (event: HookEvent) => {
     left.delete(timelineId(event));

@@ -55,7 +55,7 @@ describe('hook events', () => {
     expect(emitted.toSorted()).toEqual(types.toSorted());
   });
 
-  it('of a worker never share a timeline id with another emitter’s event (HK-1)', () => {
+  it('get a separate timeline id when a worker emits them (HK-1)', () => {
     const of = (emitter: string) => timelineId(create(HookEventSchema, { emitter, eventId: 'e' }));
     expect(of('tool-gateway')).toBe('e');
     expect(of('agent-worker')).toBe(of('agent-worker'));

@@ -50,8 +50,8 @@ export function matchesSubject(event: HookEvent, { subject, eventId }: BusMessag
 }
 
 /**
- * The id of an event in its timeline. A client that knows a call can compute event ids, so the events of a worker get
- * ids of their own: a worker cannot occupy the id of another emitter's event for the same call.
+ * Returns the id of an event on its timeline. Event ids can be computed from a call, so the events of a worker get
+ * separate ids: a worker cannot occupy the id of another emitter's event for the same call.
  */
 export function timelineId({ emitter, eventId }: HookEvent): string {
   return emitter === 'agent-worker' ? workerEventId(eventId) : eventId;
@@ -86,8 +86,8 @@ export function slotChangeFrom({
 }
 
 /**
- * The wait, or its end, that an event of spawn-budget reports; undefined for other events (EM-1). An agent that has a
- * slot again does not wait either.
+ * Returns the beginning or end of a wait that an event of spawn-budget reports; undefined for other events (EM-1).
+ * AGENT_RESUMED also ends the wait of its agent.
  */
 export function waitChangeFrom(event: HookEvent): WaitChange | undefined {
   const { type, emitter, eventTime, waitingFor, slotSequence: sequence } = event;
@@ -101,8 +101,9 @@ export function waitChangeFrom(event: HookEvent): WaitChange | undefined {
 }
 
 /**
- * Whether the timeline has the event. A wait is shown as the state of its run instead, except one that only an operator
- * can end (BD-6); a budget threshold is only notified.
+ * Returns whether the event is appended to the timeline. The beginning and end of a wait are not, because the state of
+ * the run shows them; the beginning of a wait that only an operator can end is appended (BD-6). A budget threshold
+ * causes only notifications.
  */
 export function isOnTimeline({ type, waitingFor }: HookEvent): boolean {
   if (type === HookEventType.AGENT_SUSPENDED) return codeWaitFrom(waitingFor) !== undefined;

@@ -71,7 +71,7 @@ export function endFields({ stopReason, usage }: RunEnd): EventFields {
   };
 }
 
-/** The fields of TOOL_START; `at` is its time when the receipt has none. */
+/** The fields of TOOL_START; `at` is the event time when the receipt has no start time. */
 export function toolStartFields(
   { tool: toolName, argsSha256, startedAt, isPublished }: ReceiptedCall,
   at: Date,
@@ -85,7 +85,7 @@ export function toolStartFields(
   };
 }
 
-/** The fields of TOOL_END; `at` is its time when the receipt has none. */
+/** The fields of TOOL_END; `at` is the event time when the receipt has no end time. */
 export function toolEndFields(call: ReceiptedCall, at: Date): EventFields {
   const { tool, stopReason, argsSha256, startedAt, endedAt, isPublished } = call;
   return {
@@ -102,7 +102,7 @@ function toolEmitter(isPublished: boolean): { readonly emitter: string } {
   return { emitter: isPublished ? 'tool-gateway' : 'supervisor' };
 }
 
-/** The gateway's clock may have been set back. */
+/** Returns the milliseconds between two times; zero if the gateway's clock was set back in between. */
 function msBetween(from: Date, to: Date): number {
   return Math.max(0, to.getTime() - from.getTime());
 }

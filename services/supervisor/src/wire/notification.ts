@@ -23,7 +23,7 @@ export function notificationOf(event: HookEvent, now: Date): Notification | unde
   const isHalt = type === 'halted';
   const fields = {
     tenant,
-    // A halt is one notification, whichever of its runs is parked first.
+    // A halt causes one notification, whose content must not depend on the run that is parked first.
     run_id: isHalt ? '' : event.runId,
     session_id: isHalt ? '' : event.sessionId,
     agent: isHalt ? '' : (agent?.name ?? ''),
@@ -40,7 +40,7 @@ export function notificationOf(event: HookEvent, now: Date): Notification | unde
   return { type, timestamp: at.toISOString(), data: Object.fromEntries(given) };
 }
 
-/** What identifies the cause of a notification: the halt, or the event. */
+/** Returns the id of the cause of a notification: the id of the halt, or of the event. */
 export function causeOf({ type, haltId, eventId }: HookEvent): string {
   return type === HookEventType.HALTED ? haltId : eventId;
 }

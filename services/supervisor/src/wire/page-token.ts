@@ -28,7 +28,7 @@ interface PagedList<R> {
 }
 
 /**
- * Reads one page of a list, and the token of the next page; empty when there is none.
+ * Returns one page of a list and the token of the next page; the token is empty when there is no next page.
  * @throws InvalidRequestError INVALID_PAGE_TOKEN; what `read` throws
  */
 export async function readPage<R>(

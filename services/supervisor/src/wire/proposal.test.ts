@@ -16,7 +16,7 @@ const digestOf = (more: {
   );
 };
 
-it('is the same delegation when a worker repeats it with other receipts, observations and events (RT-1)', () => {
+it('the digest of a delegation is the same when a worker repeats it with other receipts, observations and events (RT-1)', () => {
   expect(digestOf({ receipts: ['receipt'] })).toBe(digestOf({}));
   expect(digestOf({ observations: [{ callId: 'op-0', content: 'seen' }] })).toBe(digestOf({}));
   expect(digestOf({ events: [{ event: new Uint8Array([1]) }] })).toBe(digestOf({}));

@@ -24,7 +24,7 @@ export function receiptFrom({ id, claims }: VerifiedToken<'receipt'>): Receipt {
     revision: claims.revision,
     tool: claims.tool,
     writId: claims.writId,
-    // A status of a later version is unknown to this one.
+    // A status that this version does not know, from a later version, becomes `unknown`.
     status: STATUSES[claims.status] ?? 'unknown',
     stopReason: claims.stopReason,
     resultSha256: claims.resultSha256,

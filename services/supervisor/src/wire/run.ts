@@ -103,7 +103,7 @@ export function startRunDigest(request: StartRunRequest): string {
 }
 
 /**
- * What a StartRun request asks for; the manifest's own spawn budget fills in what the request omits.
+ * Reads a StartRun request; the manifest supplies the fields of the spawn budget that the request omits.
  * @throws InvalidRequestError INVALID_BUDGET naming the field
  */
 export function runRequestFrom(request: StartRunRequest, manifest: AgentManifest): RunRequest {

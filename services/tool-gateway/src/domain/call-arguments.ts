@@ -13,7 +13,7 @@ export type ParsedArguments =
   | { readonly args: JsonObject; readonly hash: string }
   | { readonly problem: string };
 
-/** Largest number of problems in one message, and characters of each. */
+/** Maximum number of problems in one message, and maximum length of each problem in characters. */
 const MAX_NAMED = 16;
 const MAX_PROBLEM = 200;
 
@@ -29,7 +29,10 @@ export function parseArguments(argumentsJson: string): ParsedArguments {
   }
 }
 
-/** Checks the arguments against the schema and the limits of the tool (TG-2). Returns what is wrong; undefined when nothing is. */
+/**
+ * Checks the arguments against the schema and the limits of the tool (TG-2). Returns what is wrong; undefined when
+ * nothing is.
+ */
 export function argumentProblems(tool: Tool, parsed: ParsedArguments): string | undefined {
   if ('problem' in parsed) return parsed.problem;
   const { problems } = checkArguments(tool.contract, parsed.args, { phase: 'executed' });

@@ -77,7 +77,7 @@ describe('the state machine of a call (TG-1, TG-5, TG-8)', () => {
     );
   });
 
-  it('leaves no destructive call without a receipt after its run has ended', () => {
+  it('records a receipt for every destructive call that was executed and no longer runs', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 30 }), (events) => {
         const { executions, isRunning, receipts } = apply('destructive', events);

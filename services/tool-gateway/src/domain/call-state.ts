@@ -2,8 +2,8 @@ import type { SideEffect } from './tool.ts';
 
 /**
  * State of a call (TG-5). `none`: no record. `running`: intent is recorded and the tool runs. `interrupted`: intent is
- * recorded and the tool does not run; a destructive call gets here only when its process ended, or could not write its
- * outcome. Calls in the other states have a receipt.
+ * recorded and the tool does not run; a call of a destructive tool is in this state only if its process ended or could
+ * not write the outcome. Calls in the other states have a receipt.
  */
 export type CallState =
   | 'none'

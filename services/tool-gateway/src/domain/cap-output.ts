@@ -1,9 +1,9 @@
 import { type JsonObject, sha256Hex } from '@writ/kernel';
 
 /**
- * Media type of a JSON result with content blocks of an MCP server. Without structured content, `content` has all
- * blocks, texts included; with structured content, its fields are those of the object, and `_content` has the blocks
- * that are not text, such as images, audio and resources.
+ * Media type of a JSON result that contains content blocks of an MCP server. If the server returned no structured
+ * content, the field `content` contains all blocks. Otherwise the result has the fields of the structured content, and
+ * the field `_content` contains the blocks that are not text, such as images, audio and resources.
  */
 export const MCP_CONTENT = 'application/vnd.writ.mcp-content+json';
 

@@ -133,7 +133,7 @@ describe('judgeCall (TG-2)', () => {
     expect(message({ args })).toMatch(/arguments_json/);
   });
 
-  it('applies only the limits that are set to external agents (AP-1)', () => {
+  it('applies to external agents only the limits that tools.yaml sets (AP-1)', () => {
     const often: Tally = { calls: 500, lastCallId: 'op-9' };
     const asked = (setLimits?: Parameters<typeof compileTool>[1], noDefaultLimits = true) => {
       const tool = compileTool(definition(), setLimits);
@@ -177,7 +177,7 @@ describe('judgeCall (TG-2)', () => {
 });
 
 describe('the registry', () => {
-  it('changes its version with every definition and every allowlist (TG-2)', () => {
+  it('changes its version when a definition or an allowlist changes (TG-2)', () => {
     const versions = [
       createRegistry([PAY]),
       createRegistry([compileTool(definition({ risk: 0.6 }))]),

@@ -23,8 +23,8 @@ export type CheckResult =
     };
 
 /**
- * The checks between a valid writ and the freeze, in the order of TG-2: the run's limit, the allowlists, the
- * registry, the schema, the tool's limit, repeats. The first check that fails decides.
+ * Checks a call with a valid writ, before freezes are checked, in the order of TG-2: the run's limit, the allowlists,
+ * the registry, the schema, the tool's limit, repeats. Returns the first failure.
  */
 export function judgeCall(
   writ: VerifiedWrit,

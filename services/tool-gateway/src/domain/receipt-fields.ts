@@ -5,7 +5,7 @@ import { cutUtf8 } from './cap-output.ts';
 const MAX_FIELD_BYTES = 256;
 /** Largest size of all result fields of a receipt, in bytes of JSON; a receipt has at most 16 KiB. */
 const MAX_FIELDS_BYTES = 6_144;
-/** Largest number of result fields that a writ may request, and of bytes of their paths. */
+/** Maximum number of result fields that a writ may request, and maximum total size of their paths in bytes. */
 const MAX_PATHS = 64;
 const MAX_PATH_BYTES = 3_072;
 
@@ -16,8 +16,9 @@ export function fieldsFit(paths: readonly string[]): boolean {
 }
 
 /**
- * The existing values at dotted paths, by path (SV-3). A long text is cut. Objects, arrays, and texts beyond the
- * size limit are replaced by an empty value of the same type, so that an existing field is never missing.
+ * Returns the values that exist at dotted paths, by path (SV-3). A text is cut to the size limit of one field. Objects
+ * and arrays, and texts that no longer fit in the total size limit, are replaced with an empty value of the same type,
+ * so that an existing field is never missing.
  */
 export function pickFields(value: JsonObject, paths: readonly string[]): Record<string, JsonValue> {
   const picked: [string, JsonValue][] = [];

@@ -11,7 +11,7 @@ const allowlist = fc.option(
 );
 
 describe('the allowlists of a registry', () => {
-  it('are the same by tool as by caller (TG-2)', () => {
+  it('allow the same calls as the rules of each tool (TG-2)', () => {
     const matches = (rule: AllowRule | undefined, name: string) =>
       rule === undefined || rule.names.includes(name) !== rule.except;
     fc.assert(

@@ -4,7 +4,10 @@ import type { Tool } from './tool.ts';
 /** Wildcard of allowlists. */
 export const EVERY = '*';
 
-/** Allowed tools by agent or tenant; `*` matches every name that is not listed, and every tool. */
+/**
+ * Allowed tools by agent or tenant. The key `*` matches every agent or tenant without a key of its own; the tool `*`
+ * matches every tool.
+ */
 type Allowlist = Readonly<Record<string, readonly string[]>>;
 
 /** Allowlists of this gateway, which apply in addition to the writ. An absent list allows everything. */
@@ -21,7 +24,7 @@ interface Client {
   readonly agentName: string;
 }
 
-/** The names that an allowlist lets call one tool: `names`, or with `except` every other name. */
+/** A rule of an allowlist for one tool: it allows `names`, or with `except` every other name. */
 export interface AllowRule {
   readonly names: readonly string[];
   readonly except: boolean;
@@ -64,7 +67,10 @@ export function createRegistry(tools: readonly Tool[], allow: Allow = {}): Regis
   });
 }
 
-/** The wildcard applies to a name that is not in a list; without it, such a name may call nothing. */
+/**
+ * Whether an allowlist lets a name call a tool. The wildcard entry applies to names without an entry; without a
+ * wildcard entry, such a name may call no tool.
+ */
 function isListed(list: Allowlist | undefined, name: string, tool: string): boolean {
   if (list === undefined) return true;
   const tools = (Object.hasOwn(list, name) ? list[name] : list[EVERY]) ?? [];
@@ -72,8 +78,8 @@ function isListed(list: Allowlist | undefined, name: string, tool: string): bool
 }
 
 /**
- * The rule of one tool: if the wildcard allows the tool, the names that may not call it (`except`); otherwise the names
- * that may.
+ * Returns the rule for one tool: if the wildcard entry allows the tool, every name except the returned names may call
+ * it; otherwise only the returned names may call it.
  */
 function ruleOf(list: Allowlist | undefined, tool: string): AllowRule | undefined {
   if (list === undefined) return undefined;

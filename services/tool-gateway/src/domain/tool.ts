@@ -49,7 +49,7 @@ export interface Tool extends ToolDefinition {
 
 /**
  * Compiles a definition (TG-3).
- * @param setLimits the limits that tools.yaml sets; omitted: all of the definition
+ * @param setLimits the limits that tools.yaml sets; default: all limits of the definition
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a contract or an argument's schema
  *   cannot be read, NOT_SERIALIZABLE when the schema has no JSON form
  */

@@ -6,7 +6,10 @@ import { VerificationQueue } from '../app/calls/verification-queue.ts';
 import type { GatewayContext } from '../context.ts';
 import { toCallToolResponse } from '../wire/call.ts';
 
-/** Largest number of writs that are verified at a time, and so per turn of the event loop. */
+/**
+ * Maximum number of writs that are verified concurrently, which also limits the verifications in one turn of the event
+ * loop.
+ */
 const MAX_CONCURRENT_VERIFICATIONS = 2;
 
 /** Executes one tool call once, under a writ for exactly that call (TG-1, TG-2, TG-5, TG-8). */

@@ -132,8 +132,8 @@ describe('reload of the tools file (TG-6)', () => {
 
 /**
  * Starts an MCP server over HTTP with one tool.
- * @param failures number of connects that it rejects
- * @param list completes before it lists its tool
+ * @param failures number of connection attempts that the server rejects first
+ * @param list promise that the server awaits before it lists its tool
  */
 async function serve({ failures = 0, list = Promise.resolve() }) {
   const seen = { connects: 0, lists: 0 };
@@ -176,7 +176,7 @@ async function serve({ failures = 0, list = Promise.resolve() }) {
 }
 
 describe('a watched MCP server (TG-6)', () => {
-  it('that reconnects while another source is still listed at the start keeps its tools', async () => {
+  it('keeps its tools when it reconnects while the gateway still lists another source at startup', async () => {
     const { promise: list, resolve: answerList } = Promise.withResolvers<void>();
     const [first, second] = await Promise.all([serve({ failures: 1 }), serve({ list })]);
     const opening = open({ tools: [], sources: { first: first.source, second: second.source } });

@@ -17,17 +17,17 @@ export interface ToolsInForce {
 interface Opened {
   readonly source: OpenSource;
   /**
-   * Digest of the origin (module, address, server or egress rules); a source is reopened when it changes. Changed
-   * limits are applied to the open source.
+   * Digest of the origin (module, address, server or egress rules); a source is reopened when this digest changes.
+   * Changed limits are applied to the open source.
    */
   readonly identity: string;
 }
 
 /**
  * The tools that tools.yaml declares and the sources offer, reloaded while the gateway runs (TG-6). An invalid file
- * changes nothing. A source with an unchanged origin stays open, also when its limits or tools change or the content of
- * its module does; a replaced or removed source is closed when its last running or queued call has ended. {@link
- * LiveTools.now} is an immutable snapshot.
+ * changes nothing. A source with an unchanged origin stays open, even when its limits, its tools or the content of its
+ * module change; a replaced or removed source is closed when its last running or queued call has ended.
+ * {@link LiveTools.now} is an immutable snapshot.
  */
 export class LiveTools {
   readonly #input: YamlInput;
@@ -50,7 +50,8 @@ export class LiveTools {
     const file = loadToolsFile(input, parts.variables);
     const live = new LiveTools(input, parts, file);
     const applied = live.#apply(file);
-    // What a source offers meanwhile is applied after the file; before, no source is open.
+    // Tools that a source offers while the file is being applied are queued behind it; no source is watched yet at this
+    // point.
     live.#queue = applied.catch(() => undefined);
     await applied;
     return live;
@@ -93,7 +94,7 @@ export class LiveTools {
     });
   }
 
-  /** Closes every source, also with calls in flight. */
+  /** Closes every source, even if it has calls in flight. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#unwatch();
@@ -122,7 +123,7 @@ export class LiveTools {
     }
   }
 
-  /** The sources of the declarations: reused when unchanged, opened otherwise. */
+  /** Returns the declared sources: an open source is reused if its origin is unchanged; other sources are opened. */
   async #open(declarations: readonly SourceDeclaration[]) {
     const opened = new Map<string, Opened>();
     const fresh: [string, OpenSource][] = [];
@@ -206,14 +207,14 @@ export class LiveTools {
   }
 }
 
-/** Compiles the schemas of offered tools one by one, so that other work continues between them (BD-1). */
+/** Compiles the schemas of offered tools one by one, and yields to the event loop after each (BD-1). */
 async function compileApart(offered: OfferedTools): Promise<void> {
   for (const { inputSchema } of Object.values(offered)) {
     if (inputSchema === undefined) continue;
     try {
       compileContract(inputSchema);
     } catch (error) {
-      // The registry reports it when it reads the compiled contracts.
+      // The invalid schema is reported when the registry is built.
       if (!isWritError(error)) throw error;
     }
     await setImmediate();

@@ -8,8 +8,8 @@ import type { Variables } from './source-origin.ts';
 import type { ToolsFile } from './tools-file.ts';
 
 /**
- * Imports the modules of tools.yaml and creates their tools in a temporary folder, as a start does, and disposes of
- * them.
+ * Checks the modules of tools.yaml as the start of the gateway does: imports each module, creates its tools with a
+ * temporary data folder, and disposes of the tools.
  * @returns one sentence for each module that cannot be used or lacks functions for declared tools
  */
 export async function localSourceProblems(

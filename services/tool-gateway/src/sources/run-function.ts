@@ -28,7 +28,7 @@ export async function runFunction(
   return toAnswer(tool, value);
 }
 
-/** The value as its JSON reads, so that callers in other languages get the same. */
+/** Converts a value to JSON and back, so that the gateway sees the same value as callers in other languages. */
 function toAnswer(tool: string, value: unknown): ToolAnswer {
   if (!isPlainObject(value)) return badResult(tool);
   try {

@@ -88,5 +88,7 @@ function hostAndPort(text: string): string {
   if (url !== null && url.pathname === '/' && url.username === '') {
     return `${url.hostname}:${port}`;
   }
-  throw new ConfigError('allow_hosts', ['allow_hosts must hold host:port, such as wiki.corp:443.']);
+  throw new ConfigError('allow_hosts', [
+    'allow_hosts must contain host:port, such as wiki.corp:443.',
+  ]);
 }

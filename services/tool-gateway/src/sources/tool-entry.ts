@@ -39,7 +39,7 @@ export function toDefinition(entry: ToolEntry, offered: Partial<OfferedTool> = {
   };
 }
 
-/** The limits that an entry sets, without those of its source and the defaults. */
+/** Returns the limits that an entry sets, without limits of its source and without defaults. */
 export function limitsIn(entry: ToolEntry): Partial<CallLimits> {
   const { max_calls_per_agent: maxCallsPerAgent, max_repeats: maxRepeats } = entry;
   return omitUndefined({ maxCallsPerAgent, maxRepeats });

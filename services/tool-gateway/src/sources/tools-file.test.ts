@@ -98,7 +98,7 @@ describe('loadToolsFile (TG-6)', () => {
       '/bank/tools.yaml:6:7: The argument contract is unusable: the schema of to is not valid JSON Schema 2020-12, or has a pattern with lookaround or backreferences.',
     ],
     [
-      'a schema that JSON cannot hold',
+      'a schema that JSON cannot represent',
       GOOD.replace('{ type: string, fillable: true }', '{ default: .nan }'),
       '/bank/tools.yaml:6:7: The value has no JSON form: it contains a number that is not finite.',
     ],
@@ -163,7 +163,7 @@ sources:
     });
     expect(() =>
       load('{ tools: [], sources: { own: { kind: builtin, allow_hosts: [wiki.corp] } } }'),
-    ).toThrow('allow_hosts must hold host:port, such as wiki.corp:443.');
+    ).toThrow('allow_hosts must contain host:port, such as wiki.corp:443.');
   });
 
   describe('with an MCP server', () => {

@@ -91,7 +91,7 @@ class Problems {
     this.all.push(`${this.#locate(path)}: ${message}`);
   }
 
-  /** The result of `read`; undefined when it throws, and the error is added. */
+  /** Returns the result of `read`; when `read` throws, adds the error to the problems and returns undefined. */
   collect<T>(path: Path, read: () => T): T | undefined {
     try {
       return read();
@@ -103,7 +103,7 @@ class Problems {
   }
 }
 
-/** The complete tools of a document, and the entries that their source completes. */
+/** Returns the tools with a complete definition, and the entries that need fields from their source. */
 function readTools(document: ToolsDocument, problems: Problems) {
   const tools: Tool[] = [];
   const open: ToolEntry[] = [];
@@ -119,7 +119,10 @@ function readTools(document: ToolsDocument, problems: Problems) {
   return { tools, open };
 }
 
-/** The tool of an entry; `open` when its source completes it; undefined when it is invalid. */
+/**
+ * Returns the tool of an entry; `open` when the entry needs fields from its source; undefined when the entry is
+ * invalid.
+ */
 function readTool(
   { sources }: ToolsDocument,
   entry: ToolEntry,

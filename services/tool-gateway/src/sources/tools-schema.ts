@@ -3,8 +3,8 @@ import { about, TOOL_NAME_PATTERN } from '@writ/kernel';
 import { SIDE_EFFECTS, type SideEffect } from '../domain/tool.ts';
 
 /**
- * A tool in tools.yaml; omitted fields of a tool of an MCP server, and of the built-in tool, are those that the source
- * offers.
+ * A tool in tools.yaml. Fields that are omitted for a tool of an MCP server or for the built-in tool take the values
+ * that the source offers.
  */
 export interface ToolEntry {
   readonly name: string;
@@ -70,12 +70,12 @@ const NEVER_CALLED = 'disables the tool; omit it for the default';
 
 const concurrency = {
   max_in_flight: about(
-    'Concurrent calls, over all replicas.',
+    'Maximum number of concurrent calls across all replicas.',
     { type: 'integer', minimum: 1, maximum: 10_000 },
     { default: '32', unit: 'calls' },
   ),
   max_queued: about(
-    'Calls that wait when max_in_flight is reached.',
+    'Maximum number of calls that wait while max_in_flight is reached.',
     { type: 'integer', minimum: 0, maximum: 100_000 },
     { default: '256', unit: 'calls' },
   ),
@@ -120,43 +120,47 @@ export const TOOLS_SCHEMA: JsonSchema = {
         properties: {
           name: about('Name, unique in the file; models, policies and agents use it.', TOOL_NAME),
           description: about(
-            'What the tool does, shown to the model.',
+            'Description of the tool, shown to the model.',
             { type: 'string', minLength: 1, maxLength: 4_096 },
-            { default: 'required for local and provider sources, else that of the source' },
+            {
+              default: 'required for local and provider sources, otherwise the value of the source',
+            },
           ),
           input_schema: about(
             'JSON Schema 2020-12 of the arguments, in which the additional keywords `fillable` and `decimals` are permitted.',
             { type: 'object' },
-            { default: 'required for local and provider sources, else that of the source' },
+            {
+              default: 'required for local and provider sources, otherwise the value of the source',
+            },
           ),
           side_effect: about(
             'Effect of the tool, which decides what happens to a call whose outcome is unknown.',
             { enum: SIDE_EFFECTS },
             {
               default:
-                'required for local and provider sources; destructive for MCP, else that of the source',
+                'required for local and provider sources; destructive for MCP, otherwise the value of the source',
             },
           ),
           timeout: about(
-            'Time after which a call is aborted; 1ms to 1h.',
+            'Time after which a call is aborted, from 1ms to 1h.',
             { type: 'string' },
-            { default: 'that of the source, else 30s' },
+            { default: 'the value of the source, otherwise 30s' },
           ),
           max_output_bytes: about(
-            'Size at which a result is truncated and marked.',
+            'Maximum size of a result; a larger result is truncated and marked as truncated.',
             { type: 'integer', minimum: 1, maximum: MAX_OUTPUT_BYTES },
             { default: '65536', unit: 'bytes' },
           ),
           max_calls_per_agent: about(
-            'Calls by one agent of a run.',
+            'Maximum number of calls by one agent of a run.',
             { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
             {
-              default: 'that of the source, else 2; for external agents unlimited',
+              default: 'the value of the source, otherwise 2; unlimited for external agents',
               unit: 'calls',
             },
           ),
           max_repeats: about(
-            'Calls of the tool with the same arguments by one agent of a run.',
+            'Maximum number of calls with the same arguments by one agent of a run.',
             { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
             {
               default: '1; for external agents unlimited',
@@ -168,10 +172,10 @@ export const TOOLS_SCHEMA: JsonSchema = {
             { type: 'number', minimum: 0, maximum: 1, 'x-expected': 'a number from 0 to 1' },
             {
               default:
-                'required for local and provider sources; 1 for MCP, else that of the source',
+                'required for local and provider sources; 1 for MCP, otherwise the value of the source',
             },
           ),
-          source: about('Name of the source that executes it.', ID),
+          source: about('Name of the source that executes the tool.', ID),
         },
       },
     }),
@@ -191,7 +195,7 @@ export const TOOLS_SCHEMA: JsonSchema = {
             { address: about('Address host:port of a ToolProviderService.', TEXT) },
             {
               tls: about(
-                'Whether the connection uses TLS if the connections between the services do; false for cleartext.',
+                'With true, the connection uses TLS if the connections between the services do; with false, it always uses cleartext.',
                 { type: 'boolean' },
                 { default: 'true' },
               ),
@@ -199,12 +203,17 @@ export const TOOLS_SCHEMA: JsonSchema = {
           ),
           source(
             'mcp',
-            { url: about('URL of a server with streamable HTTP.', TEXT) },
+            { url: about('URL of an MCP server that uses the Streamable HTTP transport.', TEXT) },
             { headers: about('HTTP headers.', TEXTS, { default: 'none' }) },
           ),
           source(
             'mcp',
-            { command: about('Program of a server that uses standard input and output.', TEXT) },
+            {
+              command: about(
+                'Command that starts an MCP server that uses the stdio transport.',
+                TEXT,
+              ),
+            },
             {
               args: about(
                 'Its arguments.',
@@ -219,12 +228,12 @@ export const TOOLS_SCHEMA: JsonSchema = {
             {},
             {
               allow_hosts: about(
-                'Addresses host:port that http_fetch may connect to although they are not public.',
+                'Non-public addresses, as host:port, to which http_fetch may connect.',
                 { type: 'array', items: TEXT },
                 { default: 'none' },
               ),
               allow_ports: about(
-                'Further ports on public hosts.',
+                'Additional ports on public hosts to which http_fetch may connect.',
                 {
                   type: 'array',
                   items: { type: 'integer', minimum: 1, maximum: 65_535 },
@@ -236,19 +245,19 @@ export const TOOLS_SCHEMA: JsonSchema = {
         ],
       },
     }),
-    allow: about('Restrictions of tools.', {
+    allow: about('Restriction of the tools that agents and tenants may call.', {
       type: 'object',
       additionalProperties: false,
       properties: {
         agents: about(
-          'Tools by agent; `*` applies to agents that are not named, which may call no tool without it.',
+          'Tools by agent; `*` applies to agents that are not named. Without `*`, these agents may not call any tool.',
           allowlist,
           {
             default: 'all tools',
           },
         ),
         tenants: about(
-          'Tools by tenant; `*` applies to tenants that are not named, which may call no tool without it.',
+          'Tools by tenant; `*` applies to tenants that are not named. Without `*`, these tenants may not call any tool.',
           allowlist,
           {
             default: 'all tools',

@@ -24,7 +24,9 @@ const selectCall = prepareQuery((db: GatewayReader, key: CallKey) =>
     .where('call_id', '=', key.callId),
 );
 
-/** A row with intent and nothing else; the caller sets the columns that it knows. */
+/**
+ * Returns the row of a call in the state `intent` with default values; the caller overrides the columns that it knows.
+ */
 export function blankCall(key: CallKey, at: Date): CallRow {
   return {
     tenant: key.tenant,
@@ -159,7 +161,7 @@ const updateRow = prepareQuery(
       .where('state', '=', row.from),
 );
 
-/** Clears the owner of a call, which stays without an outcome until it is repeated. */
+/** Clears the owner of a call; the call has no outcome until it is repeated or voided. */
 export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promise<void> {
   const { tenant, runId, instance, callId } = keyOf(call);
   await trx

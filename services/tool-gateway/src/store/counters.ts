@@ -27,16 +27,16 @@ export async function readCounters(db: GatewayReader, call: CountedCall): Promis
   };
 }
 
-/** Counts a call for its run and, as `counted` says, for its tool and its arguments. */
+/** Counts a call for its run and, depending on `counted`, for its tool and its arguments. */
 export async function countCall(
   trx: GatewayTransaction,
   { tenant, runId, instance, callId, tool, argsHash }: CountedCall,
   counted: Counted,
 ): Promise<void> {
-  // Only a call that counts for its arguments is executed and has a result.
+  // Only a call that increments the counter of its arguments is executed and has a result.
   const lastCallId = counted.ofSignature ? callId : null;
   const row = { tenant, runId, instance, tool, argsHash, lastCallId };
-  // Without a hash, the counters of the tool and of the arguments are one row.
+  // Without a hash, the counter of the tool and the counter of the arguments would be the same row.
   if (counted.ofTool && counted.ofSignature && argsHash !== '') await addToAll(trx, row);
   else {
     await addToRun(trx, row);
@@ -60,7 +60,7 @@ const selectCounters = prepareQuery((db: GatewayReader, call: CounterKey) =>
 
 type CounterRow = CounterKey & { readonly lastCallId: string | null };
 
-/** In the order in which the rows are locked: run, tool, arguments. */
+/** Increments the counters in the order in which the rows are locked: run, tool, arguments. */
 const addToAll = prepareQuery((db: GatewayReader, row: CounterRow) =>
   adding(db, [ofRun(row), ofTool(row), ofSignature(row)]),
 );

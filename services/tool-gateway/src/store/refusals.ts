@@ -7,14 +7,14 @@ export type Refusal = Omit<Selectable<RefusalsTable>, 'position'>;
 
 /** Largest number of refusals kept until the supervisor acknowledges them. */
 const MAX_PENDING = 10_000;
-/** Largest number of them that one tenant may have, so that the attempts of others are recorded. */
+/** Maximum number of pending refusals for each tenant, so that one tenant cannot fill the log for the others. */
 const MAX_PENDING_OF_TENANT = 2_000;
 
 /** A count, as the drivers of the databases return it. */
 type Count = number | bigint | string;
 
 /**
- * Records a call without a matching writ (TG-1); a repeat of the same attempt is recorded once.
+ * Records a call without a matching writ (TG-1); does nothing if the attempt is already recorded.
  * @returns false when the log is full, for the tenant or as a whole, and the attempt was not recorded
  */
 export async function insertRefusal(trx: GatewayTransaction, refusal: Refusal): Promise<boolean> {

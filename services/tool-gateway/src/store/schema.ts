@@ -36,8 +36,8 @@ const calls = table('calls', {
     traceparent: column.text(),
     state: column.text<'intent' | 'ok' | 'error' | 'refused' | 'unknown' | 'burnt'>(),
     /**
-     * The replica that works on the call, or, after the outcome, the last one that did; empty for a refused, burnt or
-     * released call.
+     * The replica that processes the call or, after the outcome, the replica that processed it last; empty for a
+     * refused, burnt or released call.
      */
     owner: column.text(),
     /** Number of attempts to run the tool. */
@@ -94,8 +94,8 @@ const receipts = table('receipts', {
 });
 
 /**
- * Number of calls of a run (agent, tool and hash empty), of an agent to a tool (hash empty), and of an
- * agent to a tool with the same arguments (TG-2).
+ * One row for each call counter (TG-2): per run (agent, tool and hash empty), per agent and tool (hash empty), and per
+ * agent, tool and arguments.
  */
 const counters = table('counters', {
   columns: {
@@ -134,11 +134,11 @@ const refusals = table('refusals', {
     call_id: column.text(),
     /** WRIT_INVALID, WRIT_EXPIRED or WRIT_MISMATCH. */
     reason: column.text(),
-    /** The field that differs; empty when none does. */
+    /** Name of the field that the writ check rejected; empty when it rejected the writ as a whole. */
     field: column.text(),
     /** SHA-256 of the presented writ, in hex. */
     writ_sha256: column.text(),
-    /** Replica of the worker. */
+    /** The worker replica that presented the writ. */
     presented_by: column.text(),
     refused_at: column.timestamp(),
   },

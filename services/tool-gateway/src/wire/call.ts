@@ -38,7 +38,10 @@ export function toCallKey(call: CallKeyMessage | undefined): CallKey {
   return { tenant, runId, instance: agentInstance, callId };
 }
 
-/** The response for a call with an outcome; the same for every repeat except `replayed`, until a resolution (TG-1). */
+/**
+ * Returns the response for a call with an outcome. Every repeat gets the same response, except for `replayed`, until an
+ * unknown outcome is resolved or the result is deleted (TG-1).
+ */
 export function toCallToolResponse(
   call: CallRow,
   replayed: boolean,

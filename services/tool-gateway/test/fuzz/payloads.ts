@@ -8,7 +8,7 @@ export interface Payload {
 
 const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
 
-/** Invalid arguments, each refused for its own reason. */
+/** Invalid arguments; the name of each entry says why they are refused. */
 export const INVALID_ARGUMENTS: Readonly<Record<string, string>> = {
   'an array': '[]',
   'a number': '42',
@@ -16,12 +16,12 @@ export const INVALID_ARGUMENTS: Readonly<Record<string, string>> = {
   nothing: 'null',
   'an empty text': '',
   'a blank text': ' ',
-  'too deep': nested(33),
-  'far too deep': nested(20_000),
+  'nesting above the limit': nested(33),
+  'nesting far above the limit': nested(20_000),
   'deep arrays': `{"a":${'['.repeat(40)}${']'.repeat(40)}}`,
   'a key __proto__': '{"to":"anna","__proto__":{"admin":true}}',
   'an escaped key __proto__': '{"to":"anna","\\u005f_proto__":{"admin":true}}',
-  'a __proto__ far inside': '{"to":"anna","cents":{"a":[{"__proto__":1}]}}',
+  'a deeply nested key __proto__': '{"to":"anna","cents":{"a":[{"__proto__":1}]}}',
   NaN: '{"to":"anna","cents":NaN}',
   infinity: '{"to":"anna","cents":-Infinity}',
   'a number too large for a double': '{"to":"anna","cents":1e999}',

@@ -21,8 +21,9 @@ interface Request {
 }
 
 /**
- * Starts an MCP server over streamable HTTP, for one test, whose tools return the text `done`.
- * @param on receives each request first; returns whether it answers the request itself, now or later
+ * Starts an MCP server over streamable HTTP that returns the text `done` for every tool call; it is closed after the
+ * test.
+ * @param on receives each request first and returns true when it answers the request itself, immediately or later
  */
 export async function serveAnswers(on: (received: Received) => boolean) {
   const names: string[] = [];

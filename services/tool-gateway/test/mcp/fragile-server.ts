@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 
-// An MCP server over stdio whose tools misbehave in the way that their names say.
+// An MCP server over stdio for tests of faults; the name of each tool says how it behaves.
 const answer = (id: unknown, body: object) =>
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...body })}\n`);
 

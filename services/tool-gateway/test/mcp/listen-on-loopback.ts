@@ -1,6 +1,6 @@
 import { type AddressInfo, type ListenOptions, Server } from 'node:net';
 
-// The server listens on every interface; this makes it listen on loopback and print its port.
+// Makes a server that would listen on every interface listen on loopback, and prints its port.
 const listen: (options: ListenOptions, done?: () => void) => Server = Server.prototype.listen;
 Object.defineProperty(Server.prototype, 'listen', {
   value(this: Server, port: unknown, done?: () => void): Server {

@@ -1,6 +1,6 @@
 import { type ToolContext, ToolFailure, type ToolFunction, type Tools } from '@writ/kernel';
 
-/** Tools that return valid and invalid results. */
+/** Creates tools that return valid and invalid results. */
 export async function createTools({ variables }: ToolContext): Promise<Tools> {
   let disposed = false;
   const gives =

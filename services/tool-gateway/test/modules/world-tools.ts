@@ -1,7 +1,7 @@
 import type { ToolContext, ToolFunction, Tools } from '@writ/kernel';
 import { worldOf } from '../world.ts';
 
-/** Tools with any names, whose behaviour the test sets. */
+/** Creates the tools that the variable TOOLS names; the world that the variable WORLD names sets their behavior. */
 export async function createTools({ variables }: ToolContext): Promise<Tools> {
   const world = worldOf(variables.WORLD ?? '');
   const toolOf =

@@ -13,14 +13,14 @@ export interface SentCall {
   readonly writ: string;
 }
 
-/** A mutated call, which its writ no longer matches. */
+/** A mutated call; its writ no longer matches it. */
 export interface Mutation {
   /** What was changed. */
   readonly what: string;
   readonly call: SentCall;
 }
 
-/** Returns numbers in [0, 1); the same sequence for the same seed. */
+/** Returns the next number in [0, 1) of a sequence that depends only on the seed. */
 export type Chance = () => number;
 
 const CLAIMS = [
@@ -37,7 +37,7 @@ const CLAIMS = [
 const ENVELOPE = ['exp', 'iat', 'aud', 'iss', 'jti', 'sub'] as const;
 const otherKey = generateKeyPairSync('ed25519').privateKey;
 
-/** Changes one thing of a call or of its writ (TG-1); the outcome always differs from `sent`. */
+/** Returns a copy of `sent` with one change to the call or to its writ (TG-1). */
 export function mutate(sent: SentCall, chance: Chance): Mutation {
   const kind = pick(MUTATIONS, chance);
   return { what: kind.what, call: kind.change(sent, chance) };
@@ -150,7 +150,7 @@ function changed(value: unknown, chance: Chance): unknown {
   return withChanged({ ...(value as Record<string, unknown>) }, 'instance', chance);
 }
 
-/** The text with one character replaced, inserted or removed. */
+/** Returns the text with one character replaced, inserted or removed. */
 function changedText(text: string, chance: Chance, alphabet = 'abcxyz0123456789_-'): string {
   for (;;) {
     const at = Math.floor(chance() * (text.length + 1));

@@ -16,12 +16,12 @@ import { type AgentRow, findAgent, keyOf } from '../../store/agents.ts';
 import { noteUse } from '../agent/note-use.ts';
 import type { RequestInProgress } from '../agent/requests-in-progress.ts';
 
-/** Secret scanners find leaked tokens by it. */
+/** Prefix of run tokens, by which secret scanners find leaked tokens. */
 const TOKEN_PREFIX = 'writ_run_';
 /** A run token or an agent key. */
 const CREDENTIAL = /^writ_[\w.-]{1,8192}$/;
 
-/** What of a request determines the agent that it acts for. */
+/** The parts of a request that determine the agent it acts for. */
 export interface AgentRequest {
   readonly headers: IncomingHttpHeaders;
   /** Reads the body: some clients name their conversation in it. Omitted for requests without one. */
@@ -38,9 +38,9 @@ export interface Authorized {
 }
 
 /**
- * Returns the agent that a request acts for, from its credentials, and notes that it was used (AP-1). A run token names
- * the agent; an agent key opens the run of its conversation; headers may name a sub-agent. Every endpoint calls it with
- * every request, before it acts for the agent.
+ * Returns the agent that a request acts for, from its credentials, and records that the agent is in use (AP-1). A run
+ * token names the agent; an agent key opens the run of its conversation; headers may name a sub-agent. Every endpoint
+ * calls this function for every request before it acts for the agent.
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED; UnavailableError AGENT_NOT_DELIVERED,
  *   KEYS_UNAVAILABLE; PreconditionError RUN_ENDED; what `body`, KeyRunCache.of and SubAgents.of throw
  */
@@ -65,7 +65,7 @@ export function beginRequest(
   return open.begin(agent);
 }
 
-/** Ends a request: the slot of an agent without another one is soon reported as waiting. */
+/** Ends a request. If the agent has no other request in progress, its slot is reported as waiting after a delay. */
 export async function endRequest(
   context: ProxyContext,
   { key, agent }: Authorized,
@@ -100,7 +100,10 @@ async function agentOfToken(verifier: Verifier, credential: string): Promise<Age
   return { tenant, runId, instance: agent?.instance ?? '' };
 }
 
-/** The main agent, or the sub-agent that the client names (AP-6). Its use counts as use of the main agent. */
+/**
+ * Returns the sub-agent that the client names, or the main agent if the client names no sub-agent (AP-6). A request of
+ * a sub-agent is also recorded as use of the main agent.
+ */
 async function subAgentFor(
   context: ProxyContext,
   root: AgentRow,
@@ -113,7 +116,7 @@ async function subAgentFor(
   return await context.subAgents.of(root, named, task);
 }
 
-/** The agent of the open run of a key; another run is opened when the cached one has ended. */
+/** Returns the agent of the open run of an agent key; opens a new run when the cached run has ended. */
 async function agentOfKey(context: ProxyContext, query: RunQuery): Promise<AgentRow> {
   const run = await context.runs.of(query);
   const agent = await findAgent(context.store.db, run.key);
@@ -134,7 +137,7 @@ async function queryOf({ headers, body }: AgentRequest, apiKey: string): Promise
   };
 }
 
-/** The body as JSON; null when it is not JSON, which the endpoint rejects. */
+/** Returns the body as JSON; null when the body is not JSON, in which case the endpoint rejects the request later. */
 function jsonOf(body: Uint8Array<ArrayBuffer>): JsonValue {
   try {
     return JSON.parse(Buffer.from(body).toString()) as JsonValue;

@@ -3,9 +3,9 @@ import type { OpenRun, ProxyPeers, RunQuery } from '../../peers/peers.ts';
 
 interface Known {
   readonly run: Promise<OpenRun>;
-  /** Undefined while the supervisor is being asked. */
+  /** Undefined while the call to the supervisor is in flight. */
   runId: string | undefined;
-  /** By the monotonic clock, in milliseconds. */
+  /** Expiry on the monotonic clock, in milliseconds. */
   until: number;
 }
 

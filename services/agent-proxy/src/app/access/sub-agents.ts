@@ -25,9 +25,10 @@ export interface SubAgentsParts {
 }
 
 /**
- * The sub-agents that clients name: each is a reviewed child with its own tab and slot (AP-6). Its parent is the agent
- * that the request names, or the main agent if that one is unknown or has ended idle. The ids are not verified:
- * requests without them are charged to the main agent, and the caps of the run apply in either case.
+ * The sub-agents that clients name: each is a reviewed child with its own tab and slot (AP-6). The parent is the
+ * sub-agent that the request names as the parent, or the main agent if that sub-agent is unknown or has ended because
+ * it was idle. The ids are not verified: requests without ids are charged to the main agent, and the caps of the run
+ * apply in either case.
  */
 export class SubAgents {
   readonly #parts: SubAgentsParts;
@@ -38,7 +39,8 @@ export class SubAgents {
   }
 
   /**
-   * Returns the agent of a named sub-agent; its parent, when the manifest of the parent has no `sub_agents`.
+   * Returns the row of a named sub-agent, which is spawned if necessary. Returns the row of the parent when its
+   * manifest has no `sub_agents`.
    * @param task reads the task for the review
    * @throws PreconditionError RUN_ENDED; PermissionDeniedError SUB_AGENT_REFUSED; OverloadedError SUB_AGENT_LIMIT;
    *   UnavailableError SUB_AGENT_PENDING, AGENT_NOT_DELIVERED; what SpawnChild, the slots and the tokens throw
@@ -54,7 +56,7 @@ export class SubAgents {
     const parent = namedParent?.ended_at === null ? namedParent : root;
     if (parent.child_name === '') return parent;
     const clientId = sha256Hex(named.id);
-    // Includes the instance that ended idle, so that the next spawn is a new call and not a repeat.
+    // The id includes the instance that ended idle, so that the next spawn is a new call and not a repeat.
     const callId = derivedId('call', parent.instance, clientId, known?.instance ?? '');
     const running = this.#spawns.get(callId);
     if (running !== undefined) return await running;
@@ -99,7 +101,10 @@ export class SubAgents {
   }
 }
 
-/** A sub-agent that ended idle is replaced by a new one at its next request; one that ended otherwise is not. */
+/**
+ * Throws RUN_ENDED for an agent that ended for a reason other than `idle`. An agent that ended idle is replaced by a
+ * new one at its next request.
+ */
 function assertReplaceable(agent: AgentRow | undefined): void {
   if (agent === undefined || agent.ended_at === null || agent.stop_reason === 'idle') return;
   throw agentEnded(keyOf(agent), agent.stop_reason ?? 'ended');

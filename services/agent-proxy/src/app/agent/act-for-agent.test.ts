@@ -29,18 +29,18 @@ const invalid = (check: string) =>
   new UnauthenticatedError('TOKEN_INVALID', 'Not valid.', { token: 'agent', check });
 
 describe('a call for an agent', () => {
-  it('is repeated once with a new token when the service refuses it', async () => {
+  it('is retried once with a new token when the service rejects the token', async () => {
     expect(await called(invalid('signature'))).toEqual(['token-0', 'token-1']);
     await expect(called(invalid('signature'), invalid('signature'))).rejects.toThrow('Not valid.');
   });
 
-  it('is repeated while the service does not know the key of the token yet (SV-6)', async () => {
+  it('is retried, up to ten attempts, while the service does not know the key of the token yet (SV-6)', async () => {
     const unknown = invalid('kid');
     expect(await called(unknown, unknown, unknown)).toHaveLength(4);
     await expect(called(...Array<Error>(10).fill(unknown))).rejects.toThrow('Not valid.');
   });
 
-  it('is not repeated after another refusal', async () => {
+  it('is not retried after an error that does not concern the token', async () => {
     const ended = new PreconditionError('RUN_ENDED', 'Ended.');
     await expect(called(ended)).rejects.toThrow('Ended.');
   });

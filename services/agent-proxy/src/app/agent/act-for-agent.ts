@@ -7,7 +7,10 @@ import { EPOCH } from '../../peers/peers.ts';
 import type { AgentTokens } from './agent-tokens.ts';
 import type { Slots } from './slots.ts';
 
-/** Timeout of one call, ms: a repeat joins a call in progress, because calls are idempotent by call_id. */
+/**
+ * Timeout of one call, ms. It can be short, because calls are idempotent by call_id: a retry joins the call in
+ * progress.
+ */
 const CALL_MS = 10_000;
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
@@ -36,8 +39,8 @@ export async function actFor<T>(
 }
 
 /**
- * Calls a service on behalf of an agent without a slot grant, for calls that a paused or halted agent may make: to
- * withdraw a call and to list tools. Renews the token as actFor does.
+ * Calls a service on behalf of an agent without a slot grant. Used for calls that paused and halted agents may make:
+ * withdrawing a call and listing tools. Renews the token like actFor.
  * @throws what the tokens and `work` throw
  */
 export async function actWithoutSlot<T>(
@@ -76,7 +79,7 @@ async function actAs<T>(
   }
 }
 
-/** Waits before a further renewal; the first one follows at once. */
+/** Waits before a renewal of the credentials; the first renewal has no delay. */
 export async function pauseAfter(attempt: number): Promise<void> {
   if (attempt > 1) await delay(backoffMs(attempt, BACKOFF));
 }

@@ -19,7 +19,7 @@ export class AgentTokens {
 
   /**
    * Returns tokens that are not about to expire.
-   * @param isRefused whether a service has refused the current ones, which are then renewed
+   * @param isRefused whether a service has refused the current tokens; if so, they are renewed
    * @throws PreconditionError RUN_ENDED; what RefreshTokens throws
    */
   async of(agent: AgentKey, isRefused = false): Promise<AgentCredentials> {
@@ -27,7 +27,7 @@ export class AgentTokens {
   }
 
   /**
-   * The same for an agent whose row was just read.
+   * Like `of`, for an agent whose row has just been read.
    * @throws PreconditionError RUN_ENDED; what RefreshTokens throws
    */
   async ofRow(row: AgentRow): Promise<AgentCredentials> {

@@ -52,7 +52,7 @@ export async function deliverAgent(
 }
 
 /**
- * Checks that this process stands for agents of a tenant (SYS-6).
+ * Checks that this process serves the external agents of a tenant (SYS-6).
  * @throws UnavailableError TENANT_NOT_SERVED
  */
 export function assertTenantServed({ config }: Pick<ProxyContext, 'config'>, tenant: string): void {

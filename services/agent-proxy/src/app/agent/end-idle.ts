@@ -13,8 +13,8 @@ import { hasUndecidedCall } from '../../store/tool-calls.ts';
 import { endAgent } from './end-agent.ts';
 
 /**
- * Minimum time since the last recorded request at which the sweep examines an agent, ms; a shorter `idle_timeout` has
- * the effect of this one.
+ * Minimum time since the recorded use of an agent before the sweep examines the agent, ms. An agent with a shorter
+ * `idle_timeout` ends only after this time.
  */
 const SHORTEST_MS = 1_000;
 
@@ -47,7 +47,7 @@ async function endIfIdle(context: ProxyContext, agent: AgentRow): Promise<void> 
   const unusedMs = clock.now().getTime() - agent.used_at.getTime();
   // `used_at` can be older than the latest request by up to a quarter of the timeout (noteUse), so a quarter is added.
   if (unusedMs < agent.idle_ms * 1.25 || open.has(key)) return;
-  // Sub-agents end first: while one lives, the agents above it are in use.
+  // Sub-agents end first: an agent with a sub-agent that has not ended is not idle.
   const others = await agentsOf(store.db, key);
   if (others.some((one) => one.parent_instance === key.instance && one.ended_at === null)) return;
   // An agent that waits for a person is not idle (AP-4).

@@ -11,7 +11,7 @@ import { RequestsInProgress } from './requests-in-progress.ts';
 
 const NOW = new Date('2026-11-01T12:00:00Z');
 
-it('notes an agent with a request in progress as used, so that no other replica ends it as idle (AP-1)', async () => {
+it('records that an agent with a request in progress is in use, so that no other replica ends it as idle (AP-1)', async () => {
   const store = await openProxyStore(testStore({ dialect: 'sqlite', file: ':memory:' }));
   onTestFinished(() => store.close());
   const clock = new ManualClock(NOW);

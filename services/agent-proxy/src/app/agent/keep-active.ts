@@ -2,7 +2,7 @@ import type { ProxyContext } from '../../context.ts';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { noteUse } from './note-use.ts';
 
-/** Agents that are kept active at a time. */
+/** Number of agents that the sweep processes concurrently. */
 const AT_A_TIME = 64;
 
 /**

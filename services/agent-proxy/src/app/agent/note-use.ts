@@ -2,8 +2,9 @@ import type { ProxyContext } from '../../context.ts';
 import { type AgentRow, keyOf, saveAgent } from '../../store/agents.ts';
 
 /**
- * Notes that an agent is used now, to a quarter of its idle timeout, so that most requests cost no additional commit (AP-1).
- * @returns the agent as noted
+ * Records that an agent is in use. The time is updated at most once per quarter of the idle timeout, so that most
+ * requests cause no additional commit (AP-1).
+ * @returns the agent row after the update
  */
 export async function noteUse(
   { store, clock }: Pick<ProxyContext, 'store' | 'clock'>,

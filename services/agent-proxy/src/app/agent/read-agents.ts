@@ -19,10 +19,10 @@ export async function loadAgent(
   );
 }
 
-/** What agent-proxy knows about an agent; `not_served` when this process does not serve its tenant. */
+/** The presence of an agent in the store of agent-proxy; `not_served` when this process does not serve the tenant. */
 export type Presence = 'alive' | 'ended' | 'unknown' | 'not_served';
 
-/** Tells which agents live here, in the order of `keys` (BD-3). */
+/** Returns the presence of agents in the store of agent-proxy, in the order of `keys` (BD-3). */
 export async function findAgents(
   { store, config }: Pick<ProxyContext, 'store' | 'config'>,
   keys: readonly AgentKey[],

@@ -3,7 +3,7 @@ import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { agentEnded } from './agent-ended.ts';
 
 interface BusyAgent {
-  /** As last read or noted. */
+  /** The row that was last passed to `begin` or `noted`. */
   row: AgentRow;
   readonly requests: Set<RequestInProgress>;
 }
@@ -40,7 +40,7 @@ export class RequestsInProgress {
     return request;
   }
 
-  /** The agents with requests in progress, as last read or noted. */
+  /** The agents with requests in progress; each row is the one that was last passed to `begin` or `noted`. */
   agents(): AgentRow[] {
     return Array.from(this.#byAgent.values(), ({ row }) => row);
   }
@@ -56,7 +56,7 @@ export class RequestsInProgress {
     return this.#byAgent.has(agentKeyText(agent));
   }
 
-  /** Whether a request of the agent does more than wait for a person. */
+  /** Whether the agent has a request in progress that does not wait for a person. */
   hasActive(agent: AgentKey): boolean {
     return [...this.#requestsOf(agentKeyText(agent))].some(({ isWaiting }) => !isWaiting);
   }
@@ -72,7 +72,7 @@ export class RequestsInProgress {
     this.#abort(agent, agentEnded(agent, stopReason));
   }
 
-  /** Ends the requests of an agent that is halted, also those that wait for a person. */
+  /** Ends the requests of an agent that is halted, including requests that wait for a person. */
   halt(agent: AgentKey): void {
     const { runId } = agent;
     const reason = `Run ${runId} is halted; nothing more is executed.`;

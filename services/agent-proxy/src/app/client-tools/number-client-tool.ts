@@ -29,7 +29,7 @@ export function clientToolCallId({ instance }: AgentKey, toolUseId: string): str
   return derivedId('call', instance, 'client_tool', toolUseId);
 }
 
-/** Returns what equal calls have in common. */
+/** Returns the digest of a call; calls with the same tool and arguments have the same digest. */
 export function clientToolDigest({
   tool,
   argumentsJson,
@@ -39,9 +39,10 @@ export function clientToolDigest({
 
 /**
  * Stores a call durably and returns its row. Its id is derived from the id that the model gave it, so that a retry
- * finds its decision. After an answer that a person has not decided yet, the model repeats the call with another id:
- * an equal call then attaches to the approval, unless another call has used it (AP-4, AP-5).
- * @param apart calls to which it does not attach: those of the same answer
+ * finds its decision. If the approval of a call is still pending when the wait for it ends, the answer reports this to
+ * the client, and the model may repeat the call with another id. The repeated call has the same tool and arguments, and attaches to the
+ * same approval, unless another call has used that approval (AP-4, AP-5).
+ * @param apart ids of the calls in the same answer; the call does not attach to the approvals of these calls
  */
 export async function numberClientTool(
   { store, clock }: Pick<ProxyContext, 'store' | 'clock'>,
@@ -60,7 +61,10 @@ export async function numberClientTool(
   return await store.transaction(work, { run: agent });
 }
 
-/** Returns the row of a call: its own, or that of the equal call whose approval it has used. */
+/**
+ * Returns the row of a call. If the call has no row but has used the approval of an equal call, returns the row of the
+ * equal call; otherwise returns undefined.
+ */
 export async function knownClientTool(
   trx: ProxyTransaction,
   agent: AgentKey,
@@ -87,8 +91,8 @@ export async function storeClientTool(
 }
 
 /**
- * Records durably which call of the model uses an approval; returns false when another one has used it. An approval is
- * for one execution.
+ * Records durably which call of the model uses an approval. Returns false when another call of the model has used the
+ * approval, or when the row does not exist. An approval permits one execution.
  */
 export async function useApproval(
   { store }: Pick<ProxyContext, 'store'>,

@@ -7,8 +7,9 @@ import { knownClientTool, storeClientTool } from './number-client-tool.ts';
 import { isServed, requestOfHook } from './review-hooked-call.ts';
 
 /**
- * Records durably what a client reports of a tool that it has executed: outcome, digest and size, never the result (AP-5). It
- * is unverified: no fact and no decision depends on it. The first report of a call counts.
+ * Records durably the report of a client about a tool call that it has executed: status, digest and size, never the
+ * result (AP-5). The report is not verified, so no fact and no decision depends on it. Further reports about the same
+ * call are ignored.
  */
 export async function recordClientResult(
   context: ProxyContext,

@@ -51,19 +51,22 @@ export interface ReviewedRequest {
 interface EndedAnswer {
   readonly answer: ReviewedAnswer;
   readonly held: readonly Fields[];
-  /** False for an answer from a record, which comes without events. */
+  /** Whether the answer was received as events; false for a recorded answer. */
   readonly wasRead: boolean;
-  /** Whether its events are those of a stream, or the answer to a request without one. */
+  /**
+   * Whether the events can be sent to the client; false for a recorded answer, and for the single answer of a server
+   * without streaming to a streamed request.
+   */
   readonly hasEvents: boolean;
   readonly finished: Finished;
 }
 
 /**
  * Returns a model call whose tool calls are reviewed before the client gets them (AP-5), or the call itself when
- * options.client_tools of the agent is not `review`. Text is sent at once, except in a stored response; tool calls and
- * what follows them are sent when all of them are decided. When a call is refused, the answer is withheld and the turn
- * is continued with the model, which gets the reason, at most `maxRefusals` times; after that, or when a refusal ends
- * the run, the client gets a text in place of the calls.
+ * options.client_tools of the agent is not `review`. Text is sent immediately, except in a stored response; tool calls
+ * and all events after them are sent when all calls are decided. When a call is refused, the answer is withheld and the
+ * turn is continued with the model, which gets the reason, at most `maxRefusals` times; after that, or when a refusal
+ * ends the run, the client gets a text in place of the calls.
  */
 export function reviewedCall(context: ProxyContext, call: CallToReview): ModelCall {
   const { agent, first } = call;
@@ -78,7 +81,7 @@ interface CallToReview {
   readonly agent: AgentRow;
   readonly reviewed: ReviewedRequest;
   readonly open: RequestInProgress;
-  /** The first call; a refusal leads to further ones. */
+  /** The first call of the turn; after a refusal, the turn continues with further calls. */
   readonly first: ModelCall;
 }
 
@@ -133,7 +136,10 @@ class AnswerReviewer {
     }
   }
 
-  /** Passes on what the client may have at once, and returns the rest at the end of the answer. */
+  /**
+   * Forwards the events that the client may receive immediately, and returns the remaining events when the answer ends;
+   * returns undefined when the call fails.
+   */
   async *#pass(call: ModelCall): AsyncGenerator<ModelEvent, EndedAnswer | undefined, undefined> {
     const { dialect, stream, body } = this.#parts.reviewed;
     const answer = dialect.review.answer(body);
@@ -154,7 +160,8 @@ class AnswerReviewer {
       const fields = fieldsOf(JSON.parse(text));
       const release = answer.read(fields);
       wasRead = true;
-      // A server without streaming sends one answer, which is sent on as events of its record.
+      // A server without streaming sends the answer as a whole; the client gets events that are created from its
+      // record.
       if (stream && dialect.isWhole(text.slice(0, 512))) continue;
       hasEvents = true;
       isHeld ||= release === 'held';
@@ -199,7 +206,9 @@ class AnswerReviewer {
     yield* this.#finish(endedWithText(finished, text), false);
   }
 
-  /** The end of the answer; what has no events is sent from the record, also after the beginning of a stream. */
+  /**
+   * Ends the answer. When it has no events to send and a stream has already begun, creates the events from the record.
+   */
   *#finish(finished: Finished, hasEvents: boolean): Generator<ModelEvent, void, undefined> {
     const { reviewed, first } = this.#parts;
     if (!hasEvents && this.#hasSent && reviewed.stream) {
@@ -211,7 +220,10 @@ class AnswerReviewer {
     yield { type: 'finished', finished: { ...finished, costNanoUsd: this.#cost } };
   }
 
-  /** Returns what became of the calls of an answer; yields `waiting` before it waits for a person. */
+  /**
+   * Returns the decision on the calls of an answer: the approved calls or the refused one. Yields `waiting` before it
+   * waits for a person.
+   */
   async *#decide(call: ModelCall, calls: readonly ModelToolCall[]) {
     const { context, open, review } = this.#parts;
     const served = await servedNames(context, this.#key, this.#tools, calls);
@@ -242,7 +254,10 @@ class AnswerReviewer {
     return { tool: name, argumentsJson, toolUseId: id, modelCallId: callId, definitionDigest };
   }
 
-  /** RFC 8785 form of the arguments; a text that is not JSON as it is, which the supervisor rejects. */
+  /**
+   * Returns the RFC 8785 form of the arguments. A text that is not JSON is returned unchanged; the supervisor rejects
+   * it.
+   */
   #argumentsOf({ name, argumentsJson: json }: ModelToolCall): string {
     if (this.#offeredAs(name)?.isCustom === true) return canonicalJson({ input: json });
     try {
@@ -253,7 +268,7 @@ class AnswerReviewer {
     }
   }
 
-  /** Unchanged arguments keep the bytes of the model. */
+  /** Returns the call with the approved arguments; unchanged arguments keep the model's bytes. */
   #approvedCall(call: ModelToolCall, json: string): ModelToolCall {
     if (json === this.#argumentsOf(call)) return call;
     if (this.#offeredAs(call.name)?.isCustom !== true) return { ...call, argumentsJson: json };
@@ -278,12 +293,15 @@ class AnswerReviewer {
     return continueModel(context, agent, { ...request, firstCallId: first.callId }, open);
   }
 
-  /** What the client would get must be what the meter has read. */
+  /**
+   * Throws UNREVIEWABLE_OUTPUT when a tool call has no unique id or no name, or when the tool calls that the client
+   * would receive differ from those that the meter has read.
+   */
   #assertReviewable({ answer, wasRead }: EndedAnswer, calls: readonly ModelToolCall[]): void {
     const ids = new Set(calls.map(({ id }) => id));
     const isComplete = calls.every(({ id, name }) => id !== '' && name !== '');
     const isSame = answer.callIds.length === ids.size && answer.callIds.every((id) => ids.has(id));
     if (isComplete && ids.size === calls.length && (isSame || !wasRead)) return;
-    throw unreviewable('tool calls without an id or name of their own');
+    throw unreviewable('tool calls without a unique id or without a name');
   }
 }

@@ -10,7 +10,7 @@ import {
 } from './number-client-tool.ts';
 import { awaitClientTool, type ProposedCall, proposeClientTool } from './review-client-tool.ts';
 
-/** When a client is to repeat a request whose calls wait for a person, ms. */
+/** Delay after which a client should repeat a request whose calls wait for a person, ms. */
 const RETRY_AFTER_MS = 30_000;
 
 /** The calls of an answer with their decisions; `refused` is the first that must not be executed. */
@@ -19,7 +19,10 @@ export interface ProposedCalls {
   readonly refused: ProposedCall | undefined;
 }
 
-/** What became of the calls of an answer: approved arguments by the id of the model, or the refused one. */
+/**
+ * The decision on the calls of an answer: the approved arguments of each call, keyed by the id that the model gave it,
+ * or the refused call.
+ */
 export type DecidedCalls =
   | { readonly approved: ReadonlyMap<string, string> }
   | { readonly refused: ProposedCall };
@@ -50,10 +53,10 @@ export function mustWait({ calls, refused }: ProposedCalls): boolean {
 }
 
 /**
- * Waits until all are decided, or one is refused, and uses the approvals durably: each is for one call of the model, so that
- * a repeated request gets the same answer (AP-4, AP-5).
- * @throws UnavailableError APPROVAL_PENDING after the time of the terms; the reason of their signal; what supervisor,
- *   slots and tokens throw
+ * Waits until all calls are decided or one is refused, and records durably which call uses each approval. An approval
+ * permits one call of the model; a repeated request gets the same answer (AP-4, AP-5).
+ * @throws UnavailableError APPROVAL_PENDING after `terms.holdMs`; the reason of `terms.signal`; what supervisor, slots
+ *   and tokens throw
  */
 export async function decideCalls(
   context: ProxyContext,
@@ -68,7 +71,7 @@ export async function decideCalls(
   for (const { row, request, decision } of calls) {
     if (decision.approvalId === '') continue;
     if (await useApproval(context, row, request.toolUseId)) continue;
-    // An equal call used the approval meanwhile: this one gets a review of its own.
+    // An equal call has used the approval in the meantime, so this call is reviewed separately.
     const requests = calls.map((call) => call.request);
     const again = await proposeCalls(context, agent, requests);
     return await decideCalls(context, agent, again, terms);
@@ -108,7 +111,10 @@ async function settle(
   }
 }
 
-/** Several calls wait at the same time: the request waits until none does. */
+/**
+ * Returns a callback for several calls that wait at the same time. The request is reported as waiting while at least
+ * one of the calls waits.
+ */
 function countedWaits(onWait: WaitTerms['onWait']): (isWaiting: boolean) => void {
   let count = 0;
   return (isWaiting) => {
@@ -136,7 +142,7 @@ function pending(
 ): UnavailableError {
   return new UnavailableError(
     'APPROVAL_PENDING',
-    `${request.tool} waits for approval ${approvalId}, which was not given within ${holdMs / 1_000} s. Nothing was executed. Repeat the same request to get the answer; it pays nothing.`,
+    `${request.tool} waits for approval ${approvalId}, which was not given within ${holdMs / 1_000} s. Nothing was executed. Repeat the same request to get the answer; the repeat is not charged.`,
     { approval_id: approvalId, retry_after_ms: String(RETRY_AFTER_MS) },
   );
 }

@@ -14,8 +14,8 @@ import {
 } from './number-client-tool.ts';
 
 /**
- * Reviews a tool call that the client is about to execute itself, and waits for a person if one must decide (AP-5). Returns
- * the decision; one that is not settled still waits for its approval, and nothing may be executed.
+ * Reviews a tool call that the client is about to execute itself, and waits for a person if one must decide (AP-5).
+ * Returns the decision. While it is not settled, the approval is pending and the client must not execute the call.
  * @throws PreconditionError APPROVAL_USED; the reason of the terms' signal; what supervisor, slots and tokens throw
  */
 export async function reviewClientTool(
@@ -27,7 +27,7 @@ export async function reviewClientTool(
   const row = await numberClientTool(context, agent, request);
   const proposed = { row, request, decision: await proposeClientTool(context, row, request) };
   const decision = await awaitClientTool(context, proposed, terms);
-  // A decision of policy alone belongs to its own call.
+  // A decision without an approval needs no record of the call that uses it.
   if (!decision.settled || decision.approvalId === '') return decision;
   if (await useApproval(context, row, request.toolUseId)) return decision;
   throw new PreconditionError(
@@ -44,7 +44,7 @@ export interface ProposedCall {
   readonly decision: Decision;
 }
 
-/** Waits for a person if one must decide, and returns the decision as it is then. */
+/** Waits for a person if one must decide, and returns the latest decision. */
 export async function awaitClientTool(
   context: ProxyContext,
   { row, request, decision }: ProposedCall,
@@ -57,8 +57,9 @@ export async function awaitClientTool(
 }
 
 /**
- * Returns the decision on a call; the recorded one when it was reviewed before: in the answer of the model, by a hook, or as
- * an equal call that waits. Its approval is stored before the decision is returned, so that an equal call attaches to it.
+ * Returns the decision on a call. Returns the recorded decision when the call was reviewed before: in the answer of the
+ * model, by a hook, or as an equal call that waits. A pending approval is stored before the decision is returned, so
+ * that an equal call can attach to it.
  */
 export async function proposeClientTool(
   context: ProxyContext,
@@ -70,7 +71,10 @@ export async function proposeClientTool(
   return decision;
 }
 
-/** A hook shows the arguments that a review in the answer has approved, which may differ from the proposed ones. */
+/**
+ * Requests a decision. When the call id was already reviewed, returns that decision if the arguments equal those
+ * proposed or approved there: a hook reports the approved arguments, which may differ from the proposed ones.
+ */
 async function propose(
   context: ProxyContext,
   row: ToolCallRow,

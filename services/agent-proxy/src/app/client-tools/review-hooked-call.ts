@@ -6,12 +6,12 @@ import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
 import type { ClientToolRequest } from './number-client-tool.ts';
 import { reviewClientTool } from './review-client-tool.ts';
 
-/** How Claude Code names the tools of an MCP server that its settings call `writ`. */
+/** Matches the names of tools of an MCP server that is named `writ` in the settings of Claude Code. */
 const OWN_TOOL = /^mcp__writ__(.+)$/;
 
 /**
- * Returns what Claude Code or Codex does with a tool call (AP-5). A tool that the MCP endpoint serves this agent is
- * reviewed there, with a writ.
+ * Returns the verdict on a tool call of Claude Code or Codex (AP-5). Calls of tools that the MCP endpoint serves to
+ * this agent are allowed here, because the MCP endpoint reviews them and executes them with a writ.
  * @throws what reviewClientTool and ToolLists.of throw
  */
 export async function reviewHookedCall(
@@ -27,7 +27,7 @@ export async function reviewHookedCall(
 }
 
 /**
- * Whether the MCP endpoint serves the agent this tool, and so reviews its calls.
+ * Whether the MCP endpoint serves this tool to the agent and therefore reviews its calls.
  * @throws what ToolLists.of throws
  */
 export async function isServed(
@@ -41,7 +41,10 @@ export async function isServed(
   return tools.some(({ name }) => name === own);
 }
 
-/** A hook does not know which answer of a model contains the call. */
+/**
+ * Returns the request for a call reported by a hook. The model call is unknown, because a hook does not name the answer
+ * that contains the call.
+ */
 export function requestOfHook(call: HookedCall): ClientToolRequest {
   return { ...call, modelCallId: '', definitionDigest: '' };
 }

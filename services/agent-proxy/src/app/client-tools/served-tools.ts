@@ -4,8 +4,9 @@ import type { ModelToolCall, OfferedTool } from '../../wire/dialects/review-form
 import { mcpTool } from '../../wire/mcp-tool.ts';
 
 /**
- * Returns the names of calls to tools that the MCP endpoint serves this agent: they are reviewed there, with a writ. Such a
- * tool has the name and the schema of the registry; clients put the name of the server before it.
+ * Returns the names of the called tools that the MCP endpoint serves to this agent; the endpoint reviews their calls
+ * and executes them with a writ. A tool of the client is a tool of the endpoint if the schemas are equal, and the names
+ * are equal apart from the server name that clients prepend.
  */
 export async function servedNames(
   context: ProxyContext,

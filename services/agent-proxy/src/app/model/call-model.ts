@@ -30,7 +30,7 @@ export interface ModelRequest {
   readonly isRetry: boolean;
 }
 
-/** A part of the answer: an event of the provider as JSON, or the end. */
+/** A part of the answer: an event of the provider as JSON, the start of a wait for a person, or the end. */
 export type ModelEvent =
   | { readonly type: 'event'; readonly json: Uint8Array }
   /** The answer now waits for a person. */
@@ -47,8 +47,8 @@ export interface ModelCall {
 }
 
 /**
- * Begins a model call of an external agent (AP-2). The meter reserves, calls and settles; a repeat joins the call or gets
- * its record, and pays nothing.
+ * Begins a model call of an external agent (AP-2). The meter reserves, calls and settles; a repeat joins the call or
+ * gets its record, and is not charged.
  * @throws InvalidRequestError MODEL_NOT_ALLOWED
  */
 export async function callModel(
@@ -63,8 +63,8 @@ export async function callModel(
 }
 
 /**
- * Continues a turn of which the client has no answer: another call, metered as any other. Its id follows from the first call and
- * the request, so that a repeat pays nothing.
+ * Continues a turn whose answer the client has not received, with another model call that is metered like any other.
+ * Its id is derived from the first call and the request, so that a repeat is not charged.
  */
 export function continueModel(
   context: ProxyContext,
@@ -78,7 +78,7 @@ export function continueModel(
 }
 
 /**
- * Asks the provider how many tokens a request of an external agent has; nothing is paid.
+ * Asks the provider for the number of tokens of a request of an external agent; the call is free.
  * @throws InvalidRequestError MODEL_NOT_ALLOWED; what the slots, the tokens and the meter throw
  */
 export async function countTokens(
@@ -94,7 +94,7 @@ export async function countTokens(
 }
 
 /**
- * Reads, cancels or deletes an answer that the provider has stored; nothing is paid.
+ * Reads, cancels or deletes an answer that the provider has stored; the call is free.
  * @throws what the slots, the tokens and the meter throw
  */
 export async function accessResponse(
@@ -123,7 +123,10 @@ function requireModel(agent: AgentRow, { model }: ModelRequest): void {
   );
 }
 
-/** A row that a power failure loses costs nothing: the next equal request gets the recorded answer once more. */
+/**
+ * Options of transactions whose loss in a power failure is harmless: without the row, the next equal request gets the
+ * recorded answer again.
+ */
 const REPEATABLE = { background: true, relaxedDurability: true } as const;
 
 async function numbered(
@@ -191,8 +194,8 @@ async function* eventsOf(
 }
 
 /**
- * Reports the end of an agent whose own cap, or a cap of its run or session, is exhausted: the caps of a run and a
- * session can be raised only before that (EM-2, AP-2). A cap of the tenant does not end the agent.
+ * Reports the end of an agent when its own cap, or a cap of its run or session, is exhausted. Caps of a run or session
+ * can be raised only before they are exhausted (EM-2, AP-2). A cap of the tenant does not end the agent.
  */
 async function reportExhausted(
   context: ProxyContext,

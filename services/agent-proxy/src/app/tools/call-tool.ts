@@ -43,7 +43,7 @@ export async function callTool(
   return await finishCall(context, call, await currentDecision(context, call), terms);
 }
 
-/** Executes a decided call, or says why not. */
+/** Executes an approved call; returns a refused or waiting answer for any other decision. */
 export async function finishCall(
   context: ProxyContext,
   call: CallKey,
@@ -55,7 +55,7 @@ export async function finishCall(
   if (decision.stopReason !== '' || action?.case !== 'tool') return { kind: 'refused', decision };
   const outcome = await executeOnce(context, call, decision);
   if (!isOutcomeUnknown(outcome)) return { kind: 'executed', decision, outcome };
-  // A person finds out what happened; the gateway then answers with what they found (TG-5).
+  // A person determines the outcome; the gateway then returns the outcome that the person recorded (TG-5).
   await noteApproval(context, call, UNKNOWN_OUTCOME);
   if (!(await awaitDecision(context, call, UNKNOWN_OUTCOME, terms))) {
     return { kind: 'waiting', approvalId: UNKNOWN_OUTCOME };
@@ -84,7 +84,7 @@ async function review(
   return decision;
 }
 
-/** Equal requests share one execution; it continues when its clients leave. */
+/** Executes a call once for all equal requests; the execution continues when their clients disconnect. */
 async function executeOnce(
   context: ProxyContext,
   call: CallKey,
@@ -103,7 +103,7 @@ async function execute(
   const { peers, receipts } = context;
   const action = decision.executedAction?.kind;
   if (action?.case !== 'tool')
-    throw new PreconditionError('RUN_ENDED', 'Nothing is to be executed.');
+    throw new PreconditionError('RUN_ENDED', 'The decision contains no tool call to execute.');
   const { callId, ...agent } = call;
   const { tool, argumentsJson } = action.value;
   let { writ } = decision;

@@ -43,7 +43,7 @@ describe('the tool lists of agents', () => {
     expect(asked).toHaveLength(21);
   });
 
-  it('are forgotten with the end of the agent (CO-2)', async () => {
+  it('are removed when the agent ends (CO-2)', async () => {
     const { asked, of, toolLists } = lists();
     await of(0);
     toolLists.forget(agent(0));

@@ -8,10 +8,10 @@ import type { AgentTokens } from '../agent/agent-tokens.ts';
 const CONFIRM_MS = 1_000;
 /** Maximum memory of the cached lists, bytes. */
 const MAX_LIST_BYTES = 16_000_000;
-/** Tools of one agent. */
+/** Maximum number of tools of one agent. */
 const MAX_TOOLS = 1_024;
 
-/** What a list is read with. */
+/** The dependencies of reading a tool list. */
 interface ToolListsParts {
   readonly tokens: Pick<AgentTokens, 'of'>;
   readonly peers: Pick<ToolPeers, 'listTools'>;
@@ -33,8 +33,8 @@ export class ToolLists {
   }
 
   /**
-   * Returns the tools that the manifest of the agent and the gateway allow it, by name (AP-3).
-   * @throws OverloadedError TOO_MANY_TOOLS; what the gateway and the tokens throw
+   * Returns the tools that both the manifest of the agent and the gateway permit, sorted by name (AP-3).
+   * @throws OverloadedError TOO_MANY_TOOLS; the errors of `tokens.of` and `peers.listTools`
    */
   async of(parts: ToolListsParts, agent: AgentKey): Promise<readonly ToolDefinition[]> {
     const key = agentKeyText(agent);
@@ -71,13 +71,14 @@ async function readAll(
     if (tools.length > MAX_TOOLS) {
       throw new OverloadedError(
         'TOO_MANY_TOOLS',
-        `The agent may call more than ${MAX_TOOLS} tools; name fewer in its manifest.`,
+        `The manifest of the agent allows more than the maximum of ${MAX_TOOLS} tools; name fewer tools in it.`,
         { field: 'tools', limit: String(MAX_TOOLS) },
       );
     }
     ({ nextPageToken } = answer);
     if (nextPageToken === '') {
-      // Clients cache prompts by their bytes.
+      // The order must be stable: the tools are part of the prompt, and cached prompts are reused only if their bytes
+      // are unchanged.
       tools.sort((a, b) => (a.name < b.name ? -1 : 1));
       return { version: answer.registryVersion, tools };
     }

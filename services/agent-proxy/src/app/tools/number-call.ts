@@ -22,10 +22,11 @@ export interface ToolRequest {
 }
 
 /**
- * Stores a call durably and returns its row. An equal call repeats the latest one until a client has received its
- * result: it attaches to its approval, and executes nothing twice (AP-4). Calls are equal when they have the same tool
- * and arguments, or the same id of the client; with such an id, a call is also a repeat after its result was received.
- * Ids of JSON-RPC are never used, because clients reuse them.
+ * Stores a call durably and returns its row. Until a client has received the result of the latest equal call, a further
+ * equal call is a repeat: it attaches to the approval of the latest call, and nothing is executed twice (AP-4). Calls
+ * are equal when they have the same tool and arguments, or the same call id from the client; a call with an id from the
+ * client is a repeat even after the client has received the result. JSON-RPC ids are never used to identify a repeat,
+ * because clients reuse them.
  */
 export async function numberToolCall(
   { store, clock, deliveries }: Pick<ProxyContext, 'store' | 'clock' | 'deliveries'>,
@@ -47,7 +48,7 @@ export async function numberToolCall(
   return await store.transaction(take, { run: agent });
 }
 
-/** Returns what equal calls have in common. */
+/** Returns the digest of a call, which is the same for equal calls. */
 export function digestOf({ tool, argumentsJson, ownId }: ToolRequest): string {
   return sha256Hex(ownId === '' ? `${tool}\n${argumentsJson}` : `id:${ownId}`);
 }

@@ -4,14 +4,14 @@ import { PendingReceipts } from './pending-receipts.ts';
 const AGENT = { tenant: 'acme', runId: 'run-1', instance: 'root' };
 const LARGE = 'x'.repeat(700_000);
 
-describe('receipts that the next review carries', () => {
-  it('carry a result that does not fit with the review after it (SV-7)', () => {
+describe('receipts that are sent with the next review', () => {
+  it('are sent again with the following review if their results did not fit into the first review (SV-7)', () => {
     const receipts = new PendingReceipts();
     receipts.add(AGENT, { callId: 'a', receipt: 'receipt-a', content: LARGE });
     receipts.add(AGENT, { callId: 'b', receipt: 'receipt-b', content: LARGE });
     receipts.add(AGENT, { callId: 'c', receipt: 'receipt-c', content: '' });
     const first = receipts.peek(AGENT);
-    // Facts need every receipt at once.
+    // The facts of the run require all receipts in the first review.
     expect(first.receipts).toEqual(['receipt-a', 'receipt-b', 'receipt-c']);
     expect(first.observations.map(({ callId }) => callId)).toEqual(['a']);
     receipts.delivered(AGENT, first);
@@ -22,7 +22,7 @@ describe('receipts that the next review carries', () => {
     expect(receipts.peek(AGENT)).toEqual({ receipts: [], observations: [] });
   });
 
-  it('carry a result that is larger than the limit alone', () => {
+  it('are sent with a single result that is larger than the limit', () => {
     const receipts = new PendingReceipts();
     receipts.add(AGENT, { callId: 'a', receipt: 'receipt-a', content: LARGE + LARGE });
     expect(receipts.peek(AGENT).observations.map(({ callId }) => callId)).toEqual(['a']);

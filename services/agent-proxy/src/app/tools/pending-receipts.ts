@@ -1,8 +1,8 @@
 import { type AgentKey, agentKeyText, ByteCache } from '@writ/kernel';
 
 /**
- * Maximum receipts that are kept for an agent (older ones are dropped), and maximum bytes of results in one review (the
- * next review carries the rest).
+ * Maximum receipts that are kept for an agent (older receipts are dropped), and maximum bytes of results in one review
+ * (the rest is sent with the next review).
  */
 const MAX_RECEIPTS = 64;
 const MAX_BYTES = 1_048_576;
@@ -17,7 +17,7 @@ export interface PendingReceipt {
   readonly content: string;
 }
 
-/** What a review carries of the receipts. */
+/** The receipts and results that are sent with a review. */
 export interface CarriedReceipts {
   readonly receipts: readonly string[];
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
@@ -25,7 +25,8 @@ export interface CarriedReceipts {
 
 /**
  * Receipts of calls that ended in this process, to be attached to the agent's next review, so that the facts of its run
- * include them (SV-3, SV-7). In memory: the gateway reports a receipt that is lost here, later and without the result.
+ * include them (SV-3, SV-7). Receipts are kept only in memory: if this process loses a receipt, the gateway reports the
+ * receipt later, without the result.
  */
 export class PendingReceipts {
   readonly #byAgent = new ByteCache<readonly PendingReceipt[]>({
@@ -41,7 +42,10 @@ export class PendingReceipts {
     this.#byAgent.set(key, [...known, pending].slice(-MAX_RECEIPTS));
   }
 
-  /** What the next review carries: at least one result, however large. */
+  /**
+   * Returns the receipts for the next review, with as many results as fit, but at least one, even if it exceeds the
+   * limit.
+   */
   peek(agent: AgentKey): CarriedReceipts {
     const pending = this.#byAgent.get(agentKeyText(agent)) ?? [];
     const observations: { readonly callId: string; readonly content: string }[] = [];
@@ -55,7 +59,10 @@ export class PendingReceipts {
     return { receipts: pending.map(({ receipt }) => receipt), observations };
   }
 
-  /** Forgets what a review carried; a receipt whose result it did not carry is sent again with it. */
+  /**
+   * Removes the receipts that were sent with a review. A receipt whose result was not included is kept and sent again
+   * with the result.
+   */
   delivered(agent: AgentKey, { receipts, observations }: CarriedReceipts): void {
     const key = agentKeyText(agent);
     const carried = new Set(observations.map(({ callId }) => callId));

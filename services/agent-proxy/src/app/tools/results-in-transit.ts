@@ -11,7 +11,10 @@ const SENDING_MS = 1_000;
 export class ResultsInTransit {
   readonly #sending = new Map<string, Promise<void>>();
 
-  /** Registers a result that is about to be sent. Call the returned function when sending has ended, also when it failed. */
+  /**
+   * Registers a result that is about to be sent. Call the returned function when sending has ended, even if it has
+   * failed.
+   */
   begin(row: ToolCallRow): () => void {
     const key = keyOf(toolCallKeyOf(row), row.digest);
     const { promise, resolve } = Promise.withResolvers<void>();

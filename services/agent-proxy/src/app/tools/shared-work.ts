@@ -2,7 +2,10 @@
 export class SharedWork {
   readonly #byKey = new Map<string, Promise<unknown>>();
 
-  /** Begins the work, or joins it while it is in progress. The key determines the type of its result. */
+  /**
+   * Begins the work, or joins the work in progress with the same key. All work with one key must have the same result
+   * type.
+   */
   async share<T>(key: string, work: () => Promise<T>): Promise<T> {
     const known = this.#byKey.get(key) as Promise<T> | undefined;
     if (known !== undefined) return await known;

@@ -14,16 +14,16 @@ import { invalidState, issueRetry, issueTask, TASK_MS, takeRetry } from './issue
 import type { ToolTask } from './tasks.ts';
 import type { WaitTerms } from './waiting-requests.ts';
 
-/** How a client can wait, as it declares, and how its request waits. */
+/** The waiting capabilities that a client declares, and the callbacks of its request. */
 export interface ToolClient extends Omit<WaitTerms, 'holdMs' | 'onProgress'> {
   readonly terms: ClientTerms;
-  /** The state that it returns with a requested repeat; empty for a first call. */
+  /** The `requestState` that the client returns when it repeats a call on request; empty for a first call. */
   readonly state: string;
   /** Receives the progress of a wait. */
   readonly onProgress: (row: NumberedCall, approvalId: string) => void;
 }
 
-/** The answer to a tool call: what became of it, or how the client is to wait. */
+/** The answer to a tool call: its result or error, or the task or `requestState` with which the client waits for it. */
 export type Answered = { readonly row: NumberedCall } & (
   | { readonly answer: ToolAnswer }
   | { readonly error: unknown }
@@ -72,7 +72,10 @@ export async function answerToolCall(
   }
 }
 
-/** The call of a repeat is the one that its state names, also when its result was delivered meanwhile. */
+/**
+ * Returns the row of a call. A repeated request continues the call that its `requestState` names, even if the result of
+ * that call has been delivered in the meantime.
+ */
 async function findCall(
   context: ProxyContext,
   agent: AgentKey,

@@ -16,7 +16,7 @@ import { WaitingRequests } from './waiting-requests.ts';
 
 it.each([
   ['its run', ''],
-  ['it alone', 'busy'],
+  ['its agent', 'busy'],
 ])(
   'a request stops waiting when another replica has ended %s (AP-1, AP-4, SUP-8)',
   async (_, instance) => {

@@ -8,8 +8,8 @@ import { agentEnded } from '../agent/agent-ended.ts';
 import type { WaitTerms } from './waiting-requests.ts';
 
 /**
- * Records durably which approval a call waits for, before the wait: the decision may reach another replica. A second
- * approval of a call is undecided at first.
+ * Records durably which approval a call waits for, before the wait, because another replica may receive the decision.
+ * For a second approval of the same call, clears the time of the previous decision.
  */
 export async function noteApproval(
   { store }: Pick<ProxyContext, 'store'>,
@@ -30,8 +30,8 @@ export async function noteApproval(
 
 /**
  * Waits for the decision of a person; returns false when the hold time of the request has expired.
- * @throws PreconditionError RUN_ENDED when the agent has ended: another replica may have received its end; the reason
- *   of the terms' signal
+ * @throws PreconditionError RUN_ENDED when the agent has ended, even if another replica received its end; the reason of
+ *   `terms.signal`
  */
 export async function awaitDecision(
   { waitingRequests, store, slots }: ProxyContext,

@@ -9,7 +9,7 @@ import {
 } from '../../store/tool-calls.ts';
 import { CLAIM_MS, endTask } from './tasks.ts';
 
-/** Tasks that one replica completes at a time, and how many of them one tenant may have. */
+/** Maximum number of tasks that one replica completes concurrently, in total and for one tenant. */
 const MAX_TASKS = 64;
 const MAX_TASKS_PER_TENANT = 16;
 
@@ -21,15 +21,15 @@ interface TaskInProgress {
 }
 
 /**
- * Completes tasks whose call was decided: executes it, or records that it was rejected. Another replica may have received
- * the decision (AP-4). A tool that takes long delays no other task.
+ * Completes tasks after the decision on their call: executes the call, or records that it was rejected. Another replica
+ * may have received the decision (AP-4). A slow tool does not delay other tasks.
  */
 export class DecidedTasks implements BackgroundWork {
   readonly #context: ProxyContext;
   readonly #sweeper: Sweeper;
   readonly #inProgress = new Map<string, TaskInProgress>();
 
-  /** @param isPaused whether no task is begun now, such as while the clock is wrong */
+  /** @param isPaused returns true while no task may start, for example while the clock is wrong */
   constructor(context: ProxyContext, isPaused: () => boolean) {
     this.#context = context;
     const { config, telemetry } = context;
@@ -41,7 +41,10 @@ export class DecidedTasks implements BackgroundWork {
     this.#sweeper.start();
   }
 
-  /** Begins nothing more; a task that has not ended within the drain time is completed by another replica. */
+  /**
+   * Stops starting tasks and waits for the tasks in progress. Another replica completes a task that has not ended
+   * within the drain time.
+   */
   async stop(): Promise<void> {
     await this.#sweeper.stop();
     const ends = [...this.#inProgress.values()].map(({ end }) => end);
@@ -58,7 +61,7 @@ export class DecidedTasks implements BackgroundWork {
     }
   }
 
-  /** Keeps other replicas from the tasks in progress. */
+  /** Renews the claims of the tasks in progress, so that other replicas do not start them. */
   async #claimAgain(): Promise<void> {
     const { store, clock } = this.#context;
     for (const task of this.#inProgress.values()) {

@@ -1,6 +1,9 @@
 import { type AgentKey, agentKeyText, ByteCache } from '@writ/kernel';
 
-/** Maximum memory, bytes: agents whose end another replica handles are not forgotten here. */
+/**
+ * Maximum memory, bytes. A limit is necessary, because an agent is not removed in this process when another replica
+ * handles its end.
+ */
 const MAX_BYTES = 1_000_000;
 
 /** How long the clients of agents wait before they disconnect, as seen in this process. */

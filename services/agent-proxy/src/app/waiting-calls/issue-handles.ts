@@ -6,7 +6,7 @@ import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
 import type { NumberedCall } from '../tools/number-call.ts';
 
-/** How long a client may take to repeat a request on demand, ms. */
+/** How long a `requestState` is valid, ms: the client must repeat the request within this time. */
 const RETRY_MS = 10 * 60_000;
 /** How long a task can be read: until its run ends, which deletes it, and at most this long, ms. */
 export const TASK_MS = 24 * 60 * 60_000;
@@ -14,8 +14,8 @@ export const TASK_MS = 24 * 60 * 60_000;
 type Parts = Pick<ProxyContext, 'store' | 'clock'>;
 
 /**
- * Creates the `requestState` that a client sends with the repeat of a waiting request: random, for one agent and one
- * call, and valid once. Everything that it stands for is in the row.
+ * Creates the `requestState` that a client sends when it repeats a waiting request: a random value that is valid once,
+ * for one agent and one call. It contains no data; the data is in its row in the table `handles`.
  */
 export async function issueRetry(
   context: Parts,
@@ -25,7 +25,7 @@ export async function issueRetry(
   return await issue(context, row, retry, RETRY_MS);
 }
 
-/** Creates a task that stands for a call: from then on the call is executed without a further request (AP-4). */
+/** Creates a task for a call. From then on, the call is executed without a further request of the client (AP-4). */
 export async function issueTask(context: Parts, row: NumberedCall): Promise<string> {
   return await issue(context, row, 0, TASK_MS);
 }

@@ -8,7 +8,10 @@ import { actWithoutSlot } from '../agent/act-for-agent.ts';
 import { currentDecision, finishCall } from '../tools/call-tool.ts';
 import type { NumberedCall } from '../tools/number-call.ts';
 
-/** How long other replicas leave a claimed task, ms. The gateway executes its call once in any case. */
+/**
+ * How long the claim of a task lasts, ms; other replicas skip the task during this time. The gateway executes the call
+ * only once in any case.
+ */
 export const CLAIM_MS = 30_000;
 
 /** The message for a task that cannot be read. It does not contain the id, which may be malformed. */
@@ -25,7 +28,7 @@ export interface ToolTask {
 
 /**
  * Returns a task of the agent.
- * @throws NotFoundError TASK_NOT_FOUND, also for an expired task and for one of another agent
+ * @throws NotFoundError TASK_NOT_FOUND for an unknown or expired task, and for a task of another agent
  */
 export async function loadTask(
   { store, clock }: Pick<ProxyContext, 'store' | 'clock'>,
@@ -44,8 +47,8 @@ export async function loadTask(
 }
 
 /**
- * Returns what became of the call of a task; undefined while that is open, and for a cancelled task. The gateway keeps
- * the result.
+ * Returns the result of the call of a task; undefined while a decision of a person is pending, and for a cancelled
+ * task. The gateway stores the result.
  * @throws what supervisor, gateway, slots and tokens throw
  */
 export async function resultOfTask(
@@ -58,8 +61,8 @@ export async function resultOfTask(
 }
 
 /**
- * Cancels a task: the supervisor withdraws its call, which then never gets a writ, and no person can approve it any
- * more. A call that was decided before is executed, or refused, as decided: the task keeps its result.
+ * Cancels a task: the supervisor withdraws the call, which then never gets a writ and can no longer be approved. A call
+ * that was already decided is executed or refused as decided, and the task keeps its result.
  * @throws what supervisor and tokens throw
  */
 export async function cancelTask(context: ProxyContext, { row }: ToolTask): Promise<void> {

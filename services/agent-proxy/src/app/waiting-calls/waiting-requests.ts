@@ -1,17 +1,17 @@
 import type { Clock } from '@writ/kernel';
 
-/** How often a waiting request looks for a decision that reached another replica, ms. */
+/** Interval at which a waiting request checks for a decision that another replica received, ms. */
 const POLL_MS = 1_000;
 
-/** How a request waits. */
+/** The limit, abort signal and callbacks of a request that waits for a decision. */
 export interface WaitTerms {
-  /** How long at most, by the clock of the service, ms. */
+  /** Maximum wait, measured with the monotonic clock of the service, ms. */
   readonly holdMs: number;
-  /** Aborts when the client leaves or its run ends. */
+  /** Aborts when the client disconnects or its run ends. */
   readonly signal: AbortSignal;
   /** Called when the request begins to wait, and when it no longer waits. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
-  /** Called at the beginning of a wait and about every ten seconds, with the approval that it is for. */
+  /** Called at the beginning of a wait and then about every ten seconds, with the id of the pending approval. */
   readonly onProgress?: ((approvalId: string) => void) | undefined;
 }
 
@@ -32,7 +32,7 @@ export class WaitingRequests {
   }
 
   /**
-   * Waits until `isDecided` returns true; returns false when the time is over.
+   * Waits until `isDecided` returns true; returns false when `holdMs` has elapsed.
    * @throws the reason of the signal
    */
   async until(
@@ -65,7 +65,10 @@ export class WaitingRequests {
     }
   }
 
-  /** Resolves at the next wake, poll or abort; it listens before the caller looks, so that no wake is missed. */
+  /**
+   * Returns a promise that resolves at the next wake, poll or abort. Call it before `isDecided`, so that no wake is
+   * missed.
+   */
   #woken(callId: string, signal: AbortSignal) {
     const { promise, resolve } = Promise.withResolvers<void>();
     const wakes = this.#wakes.get(callId) ?? new Set();

@@ -18,7 +18,7 @@ import { assertHost } from '../assert-host.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
 import { serveUntilDisconnect } from '../serve-until-disconnect.ts';
 
-/** What the hooks of a client differ in. */
+/** The parts of hook handling that differ between clients. */
 interface HookClient {
   headersOf(body: JsonObject): Readonly<Record<string, string>>;
   answer(verdict: HookVerdict): JsonObject;
@@ -31,13 +31,14 @@ const CLIENTS: Readonly<Record<string, HookClient>> = {
 /** Header with the timeout of the hook in the settings of the client, in seconds. */
 const TIMEOUT_HEADER = 'x-writ-hook-timeout';
 const DEFAULT_TIMEOUT_S = 60;
-/** The response must arrive before the timeout of the client. */
+/** Margin between the response and the timeout of the client, in seconds. */
 const MARGIN_S = 10;
 
 /**
  * The hook endpoint: Claude Code and Codex send each tool call before they execute it, and follow the answer (AP-5). A
- * failed review is answered with 200 and `deny`, because the client executes the call after any other status. They also
- * send the result of an executed call; a failure to record it is logged and answered with 200 and an empty object.
+ * failed review is answered with 200 and `deny`, because the client executes the call after any other status. The
+ * clients also send the result of an executed call; a failure to record it is logged and answered with 200 and an empty
+ * object.
  */
 export function hookEndpoint(context: ProxyContext): WebHook {
   const { log } = context.telemetry;
@@ -69,7 +70,8 @@ async function serve(
   assertPost(request);
   const holdMs = holdMsOf(request);
   const body = readHookBody(await bodyOf(request)());
-  // A hook belongs to the run of its session and to its sub-agent, like the model calls that name them in headers.
+  // A hook names the session and the sub-agent in its body, a model call in headers. The body is converted to headers,
+  // so that hooks and model calls are assigned to the same run and agent.
   const headers = { ...client.headersOf(body), ...request.headers };
   if (isResult(body)) return await recordResult(context, headers, body);
   const authorized = await authorize(context, { headers });
@@ -85,7 +87,10 @@ async function serve(
   return client.answer(verdict);
 }
 
-/** The call was executed already: whatever fails is logged, and the client continues. */
+/**
+ * Records the result of an executed call. Errors are only logged, because the client has already executed the call and
+ * continues.
+ */
 async function recordResult(
   context: ProxyContext,
   headers: WebRequest['headers'],
@@ -102,7 +107,7 @@ async function recordResult(
 
 function assertPost({ method }: WebRequest): void {
   if (method === 'POST') return;
-  throw new InvalidRequestError('HOOK_BODY_INVALID', 'A hook is sent with POST.', {
+  throw new InvalidRequestError('HOOK_BODY_INVALID', 'Hooks must be sent with POST.', {
     field: 'method',
   });
 }

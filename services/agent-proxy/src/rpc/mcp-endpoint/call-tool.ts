@@ -19,7 +19,10 @@ import type { Exchange } from './exchange.ts';
 type Params = CallToolRequest['params'];
 type Result = CallToolResult | InputRequiredResult;
 
-/** `tools/call`: reviewed, executed with a writ, and answered with its receipt (AP-3). */
+/**
+ * Returns the handler of `tools/call`: each call is reviewed, executed with a writ, and answered with its result and
+ * receipt (AP-3).
+ */
 export function callToolHandler(context: ProxyContext, exchange: Exchange, era: Era) {
   const { open, agent } = exchange;
   return async (params: Params, ctx: ServerContext): Promise<Result> => {

@@ -10,10 +10,10 @@ import type { ClientTerms } from '../../domain/waiting-policy.ts';
 /** The extension for tasks. */
 export const TASKS = 'io.modelcontextprotocol/tasks';
 
-/** The generation of the protocol that a request speaks. */
+/** The generation of the MCP protocol that a request uses. */
 export type Era = 'legacy' | 'modern';
 
-/** A client that ends with an error when it is asked to repeat a request. */
+/** Clients that fail when they are asked to repeat a request. */
 const DOES_NOT_REPEAT = ['Anthropic/ClaudeAI'];
 
 interface Envelope {
@@ -21,7 +21,7 @@ interface Envelope {
   readonly [CLIENT_INFO_META_KEY]?: Implementation;
 }
 
-/** Reads what a request says of how its client can wait. */
+/** Returns the waiting capabilities of a client, as declared by its request. */
 export function termsOf({ mcpReq }: ServerContext, era: Era): ClientTerms {
   const { _meta } = mcpReq;
   const envelope = (mcpReq.envelope ?? {}) as Envelope;

@@ -6,11 +6,13 @@ import type { RequestInProgress } from '../../app/agent/requests-in-progress.ts'
 import { markToolDelivered, type NumberedCall } from '../../app/tools/number-call.ts';
 import type { ProxyContext } from '../../context.ts';
 
-/** One request of an MCP client: its agent, and what to record once the client has received the answer. */
+/**
+ * One request of an MCP client: its agent, and the call to mark as delivered once the client has received the answer.
+ */
 export class Exchange {
   readonly agent: AgentKey;
   readonly open: RequestInProgress;
-  /** The call whose result this request is answered with. */
+  /** The call whose result answers this request. */
   #answered: NumberedCall | undefined;
   #sending: () => void = () => undefined;
 
@@ -19,7 +21,7 @@ export class Exchange {
     this.open = open;
   }
 
-  /** The exchange of a request, which the SDK passes on as its authorization. */
+  /** Returns the exchange of a request; the SDK passes it to handlers as the authorization info. */
   static of(authInfo: AuthInfo | undefined): Exchange {
     const exchange = authInfo?.extra?.exchange;
     if (exchange instanceof Exchange) return exchange;
@@ -30,7 +32,7 @@ export class Exchange {
     return { token: '', clientId: this.agent.instance, scopes: [], extra: { exchange: this } };
   }
 
-  /** Notes that the result of a call is sent now, so that an equal call after it is a new one. */
+  /** Records that the result of a call is being sent: after it has been delivered, an equal call is a new one. */
   answering(context: ProxyContext, row: NumberedCall): void {
     this.#answered = row;
     this.#sending = context.deliveries.begin(row);

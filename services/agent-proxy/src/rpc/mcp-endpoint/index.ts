@@ -13,10 +13,10 @@ import { createServer } from './server.ts';
 
 const PATH = '/mcp';
 const METADATA = '/.well-known/oauth-protected-resource';
-/** Depth of a request: the gateway checks arguments against its own limit. */
+/** Maximum JSON nesting depth of a request. The gateway checks arguments against a separate limit. */
 const MAX_DEPTH = 64;
 
-/** The MCP endpoint: the tools of an external agent, for unmodified clients of both generations of the protocol (AP-3). */
+/** The MCP endpoint: serves the tools of an external agent to unmodified clients of both MCP generations (AP-3). */
 export function mcpEndpoint(context: ProxyContext): WebHook {
   const { log } = context.telemetry;
   const serve = serveMcp(context);
@@ -42,7 +42,10 @@ export function mcpEndpoint(context: ProxyContext): WebHook {
   };
 }
 
-/** Tokens come from IssueRunToken: there is no authorization server to name (RFC 9728). */
+/**
+ * Returns the protected resource metadata (RFC 9728). It names no authorization server, because tokens are issued by
+ * IssueRunToken.
+ */
 function metadataOf(origin: string): object {
   return {
     resource: `${origin}${PATH}`,
@@ -76,7 +79,8 @@ function serveMcp(context: ProxyContext) {
 }
 
 /**
- * Reads one message strictly, before the SDK does: a number that it would round would be signed as another one.
+ * Parses one message strictly before the SDK parses it, because the SDK would round large numbers and the rounded
+ * number would be signed.
  * @throws InvalidRequestError BATCH_NOT_SUPPORTED; what parseJsonStrict throws
  */
 async function readMessage(request: WebRequest): Promise<unknown> {

@@ -19,7 +19,7 @@ import type { Exchange } from './exchange.ts';
 
 const INVALID_PARAMS = -32_602 as ProtocolErrorCode;
 
-/** Serves the extension for tasks: a task stands for a call that waits for a person (AP-4). */
+/** Registers the handlers of the tasks extension; a task represents a call that waits for a person (AP-4). */
 export function serveTasks(server: Server, context: ProxyContext, exchange: Exchange): void {
   const load = async (params: TaskParams): Promise<ToolTask> => {
     try {
@@ -39,14 +39,14 @@ export function serveTasks(server: Server, context: ProxyContext, exchange: Exch
     } catch (error) {
       const failure = isWritError(error) ? error : wrapUnknown(error);
       context.telemetry.log.debug({ err: failure }, 'task without a result yet');
-      // The call may still be executed: the task stays.
+      // The task is reported as unfinished, because the call may still be executed.
       return {
         ...shownTask(task, undefined),
         statusMessage: textOf(mcpFailure(task.row, failure)),
       };
     }
   });
-  // Nothing is ever asked of the client: its input decides no approval.
+  // The server never requests input from the client, because input of the client must not decide an approval.
   server.setRequestHandler('tasks/update', { params: TASK_PARAMS }, async (params) => {
     await load(params);
     return {};
@@ -61,7 +61,7 @@ interface TaskParams {
   readonly taskId: string;
 }
 
-/** Params of a request about a task, as a schema of the kind that the SDK takes. */
+/** Schema of the parameters of task requests, in the form that the SDK requires. */
 const TASK_PARAMS: StandardSchemaV1<unknown, TaskParams> = {
   '~standard': {
     version: 1,

@@ -23,7 +23,7 @@ import { bodyOf, sendJson } from '../json-http.ts';
 import { serveUntilDisconnect } from '../serve-until-disconnect.ts';
 import { EventStream, sendError } from './respond.ts';
 
-/** What this endpoint reads of a request; the meter reads the rest. */
+/** The fields of a request that this endpoint reads; the meter reads the other fields. */
 interface AskedAnswer {
   readonly model: string;
   readonly stream: boolean;
@@ -31,7 +31,9 @@ interface AskedAnswer {
   readonly body: JsonObject;
 }
 
-/** The endpoint of a dialect: requests are passed through and metered; streamed or not (AP-2). */
+/**
+ * Returns the handler of model calls in a dialect; requests, streamed or not, are passed through and metered (AP-2).
+ */
 export function serveModelCall(context: ProxyContext, dialect: Dialect) {
   return async (request: WebRequest, response: WebResponse): Promise<void> => {
     const { headers } = request;
@@ -51,16 +53,19 @@ export function serveModelCall(context: ProxyContext, dialect: Dialect) {
         else await sendAnswer(answer, response);
       } catch (error) {
         sendFailure(context, dialect, { request, response }, error);
-        // A repeat attaches to the approval.
+        // The call is not marked as delivered, so that a repeat attaches to the approval.
         if (isPending(error)) return;
       }
-      // The client has its answer, or the reason why there is none: an equal request is a new one.
+      // The client has received its answer or an error, so the next equal request is a new one.
       if (!response.destroyed) await call.delivered();
     });
   };
 }
 
-/** Sends the error of an answer; logs one of the server, unless it is the end of the connection. */
+/**
+ * Sends an error to the client. Logs errors with an HTTP status of 500 or above, except pending approvals and errors
+ * after the client has disconnected.
+ */
 function sendFailure(
   { telemetry }: ProxyContext,
   dialect: Dialect,
@@ -167,7 +172,7 @@ async function sendAnswer(
   }
 }
 
-/** A server without streaming sends one answer, which is sent on as events. */
+/** Whether an event is a complete answer from a server without streaming; it is then sent to the client as events. */
 function isWhole(dialect: Dialect, json: Uint8Array): boolean {
   return dialect.isWhole(Buffer.from(json).toString('utf8', 0, 512));
 }

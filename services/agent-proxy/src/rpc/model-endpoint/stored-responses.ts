@@ -15,7 +15,10 @@ const ACCESS: Readonly<Record<string, ResponseAccess>> = {
   'POST /cancel': ResponseAccess.CANCEL,
 };
 
-/** The requests for an answer that the provider has stored: only its session may read, cancel or delete it (AP-2). */
+/**
+ * Returns the handler of requests for answers that the provider has stored. Only the session of an answer may read,
+ * cancel or delete it (AP-2).
+ */
 export function storedResponses(context: ProxyContext) {
   return (method: string, path: string) => {
     const [, responseId, of] = PATH.exec(path) ?? [];
@@ -37,12 +40,15 @@ export function storedResponses(context: ProxyContext) {
   };
 }
 
-/** The provider has the tool calls as its model proposed them: what it returns would pass them on without a review (AP-5). */
+/**
+ * Rejects all access to a stored response except its deletion when tool calls are reviewed: the provider stores the
+ * tool calls as proposed, so the client would receive calls that were not reviewed (AP-5).
+ */
 function assertReviewed({ agent: { name, review } }: Authorized, access: ResponseAccess): void {
   if (review === null || access === ResponseAccess.DELETE) return;
   throw new NotFoundError(
     'UNSUPPORTED_ENDPOINT',
-    `Stored responses of ${name} can only be deleted, because options.client_tools is review and the provider stores them as they were before it.`,
+    `Stored responses of ${name} can only be deleted, because options.client_tools is review and the provider stores them as they were before the review.`,
     { setting: 'options.client_tools' },
   );
 }

@@ -5,7 +5,10 @@ import { cancelAgents } from '../../app/agent/cancel-agents.ts';
 import { loadAgent } from '../../app/agent/read-agents.ts';
 import type { ProxyContext } from '../../context.ts';
 
-/** Ends the external agents of a run, or one of them (SUP-8); or tells whether one has ended. */
+/**
+ * Ends the external agents of a run, or one of them (SUP-8). With `await_end`, ends nothing and returns whether the
+ * agent has ended.
+ */
 export function cancel(context: ProxyContext): Handler<typeof AgentWorkerService.method.cancel> {
   return async (request, { caller }) => {
     const { requestId, tenant, runId, agentInstance: instance, stopReason } = request;

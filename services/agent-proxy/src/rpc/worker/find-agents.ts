@@ -14,7 +14,7 @@ const PRESENCES: Readonly<Record<Presence, AgentPresence>> = {
   not_served: AgentPresence.UNSPECIFIED,
 };
 
-/** Tells which external agents live here, for the supervisor's sweep (BD-3). */
+/** Returns the presence of external agents in this agent-proxy, for the supervisor's sweep (BD-3). */
 export function findAgents(
   context: ProxyContext,
 ): Handler<typeof AgentWorkerService.method.findAgents> {

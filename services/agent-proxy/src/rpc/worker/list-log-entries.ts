@@ -2,7 +2,7 @@ import type { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_wo
 import { assertServesTenant } from '@writ/identity';
 import type { Handler } from '@writ/rpc';
 
-/** Lists no entries: an external agent writes no log here. */
+/** Returns no entries, because agent-proxy stores no log of external agents. */
 export function listLogEntries(): Handler<typeof AgentWorkerService.method.listLogEntries> {
   return async ({ tenant }, { caller }) => {
     assertServesTenant(caller, tenant);

@@ -4,14 +4,14 @@ import type { ErrorFacts } from '../http-error.ts';
 import type { ModelToolCall, ReviewForm } from './review-form.ts';
 
 /**
- * A wire format of model requests, toward clients (AP-2): how events, errors and recorded answers look in it. What the
- * provider sends is passed on as it is.
+ * A wire format of the model endpoint (AP-2): the encoding of events, errors and recorded answers for clients. Events
+ * of the provider are forwarded unchanged unless the answer is reviewed.
  */
 export interface Dialect {
   readonly name: ContractDialect;
   /** The path of its endpoint. */
   readonly path: string;
-  /** Headers of a request that the provider needs. */
+  /** Request headers that are forwarded to the provider. */
   readonly forwarded: readonly string[];
   /** One event of a stream. */
   frame(json: string): string;
@@ -19,11 +19,17 @@ export interface Dialect {
   readonly end: string;
   /** Keeps the connection open while nothing is sent. */
   readonly keepAlive: string;
-  /** Whether an event is a complete answer, from a server without streaming. */
+  /**
+   * Whether the event that begins with `head` is a complete answer, which a provider that does not support streaming
+   * sends instead of a stream.
+   */
   isWhole(head: string): boolean;
-  /** A recorded answer, for a repeat: the provider is not asked again. */
+  /**
+   * Returns a recorded answer as one response body, for a request without streaming when there is no event of the
+   * provider to forward: a repeated request, or an answer whose tool calls were refused.
+   */
   whole(recorded: Recorded): object;
-  /** The same as events of a stream. */
+  /** Returns a recorded answer as events of a stream. */
   events(recorded: Recorded): readonly object[];
   /** The body of an error. */
   error(facts: ErrorFacts): object;
@@ -65,7 +71,7 @@ export function partsOf({ finished }: Pick<Recorded, 'finished'>) {
   return { text, calls, tokens };
 }
 
-/** One event whose data names its type, with the name of the event beside it. */
+/** Encodes a server-sent event whose event name is the `type` in its data. */
 export function namedFrame(json: string): string {
   const { type } = JSON.parse(json) as { readonly type?: unknown };
   return `event: ${typeof type === 'string' ? type : 'message'}\ndata: ${json}\n\n`;

@@ -6,10 +6,13 @@ import { responses } from './responses.ts';
 /** The wire formats that are served. */
 export const DIALECTS: readonly Dialect[] = [chatCompletions, responses, messages];
 
-/** The dialect whose requests can be counted. */
+/** The dialect that supports counting the tokens of a request. */
 export const COUNTED = messages;
 
-/** The wire format of the errors of a request: that of its path, or of the client. */
+/**
+ * Returns the wire format for errors of a request: messages for its path or the header `anthropic-version`, else chat
+ * completions.
+ */
 export function dialectOf(path: string, headers: Readonly<Record<string, unknown>>): Dialect {
   const isAnthropic = path.startsWith(messages.path) || headers['anthropic-version'] !== undefined;
   return isAnthropic ? messages : chatCompletions;

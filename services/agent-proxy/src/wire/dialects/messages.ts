@@ -70,7 +70,10 @@ function messageOf(recorded: Recorded) {
   };
 }
 
-/** Thinking comes first, with its signature: the provider refuses a call without the thinking that led to it. */
+/**
+ * Returns the content blocks of a part. Thinking keeps its signature and precedes the calls, because the provider
+ * rejects a tool call without the thinking that led to it.
+ */
 function blocksOf(kind: ContentPart['kind']): Block[] {
   switch (kind.case) {
     case 'text':
@@ -86,7 +89,7 @@ function blocksOf(kind: ContentPart['kind']): Block[] {
   }
 }
 
-/** The arguments are those of the model, which may not be JSON. */
+/** Parses the arguments that the model wrote; returns an empty object when they are not JSON. */
 function inputOf(argumentsJson: string): unknown {
   try {
     return JSON.parse(argumentsJson);

@@ -76,7 +76,10 @@ const INCOMPLETE: Readonly<Partial<Record<EndReason, string>>> = {
   [EndReason.CONTENT_FILTER]: 'content_filter',
 };
 
-/** Ids with `writ` are not those of the provider: the meter removes them from later requests. */
+/**
+ * Returns the output items of a recorded answer. Ids that contain `writ` were not created by the provider; the meter
+ * removes them from later requests.
+ */
 function itemsOf(recorded: Recorded) {
   const { callId } = recorded;
   const { text, calls } = partsOf(recorded);

@@ -39,12 +39,12 @@ export const reviewChatCompletions: ReviewForm = {
   joiner: () => new ChatJoiner(),
 };
 
-/** Parts of a message that are objects or lists and no calls. */
+/** Fields of a message that are objects or lists but contain no tool calls. */
 const OBJECTS: readonly string[] = ['annotations', 'reasoning_details'];
 
 class ChatAnswer implements ReviewedAnswer {
   readonly #ids = new Map<unknown, string>();
-  /** Calls whose arguments the client has. */
+  /** Calls whose arguments were sent to the client. */
   readonly #sent = new Set<string>();
 
   get callIds(): readonly string[] {
@@ -114,7 +114,7 @@ class ChatJoiner implements Joiner {
   #id: unknown;
 
   next(): void {
-    // The id of the first chunk is that of the stream.
+    // Nothing to do: all events get the id of the first chunk.
   }
 
   join(event: Fields): Fields {

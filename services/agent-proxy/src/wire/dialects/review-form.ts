@@ -6,7 +6,9 @@ import {
   textOf,
 } from '@writ/kernel';
 
-/** A tool call of an answer. The arguments are the bytes of the model; of a custom tool, its input text. */
+/**
+ * A tool call of an answer. The arguments are the text that the model wrote: JSON, or the input text of a custom tool.
+ */
 export interface ModelToolCall {
   readonly id: string;
   readonly name: string;
@@ -20,7 +22,7 @@ export interface OfferedTool {
   readonly schemaDigest: string;
   /** Digest of its whole definition. */
   readonly definitionDigest: string;
-  /** Whether its calls carry a text in place of JSON. */
+  /** Whether the arguments of its calls are text instead of JSON. */
   readonly isCustom: boolean;
 }
 
@@ -34,37 +36,42 @@ export interface WithheldTurn {
 }
 
 /**
- * When the client may have an event: `open` at once; `pending` with the next open one, or at the end; `held` when the tool
- * calls of the answer are decided, like everything after it.
+ * When an event is sent to the client: `open`: immediately; `pending`: with the next open event or at the end of the
+ * answer; `held`: after the tool calls of the answer are decided, like all later events.
  */
 export type Release = 'open' | 'pending' | 'held';
 
-/** How answers are reviewed in a dialect (AP-5): their tool calls are held, passed with the approved arguments, or withheld. */
+/**
+ * The review of answers in a dialect (AP-5): tool calls are held until they are decided, and then sent with the
+ * approved arguments or withheld.
+ */
 export interface ReviewForm {
-  /** The tools of a request. */
+  /** Returns the tools that a request offers to the model. */
   offered(body: Fields): OfferedTool[];
-  /** Begins to read an answer to a request. */
+  /** Returns a reader for an answer to a request. */
   answer(body: Fields): ReviewedAnswer;
-  /** Returns the request that continues a turn whose calls were withheld; the model may do without another call. */
+  /**
+   * Returns the request that continues a turn whose calls were withheld; it does not force the model to call a tool.
+   */
   continued(body: Fields, turn: WithheldTurn): Fields;
-  /** Returns what makes one stream of the answers to a request and to those that continue it. */
+  /** Returns a joiner that combines the answers to a request and to its continuations into one stream. */
   joiner(): Joiner;
 }
 
 /** An answer under review. */
 export interface ReviewedAnswer {
-  /** The ids of its tool calls so far. */
+  /** The ids of the tool calls that have been read. */
   readonly callIds: readonly string[];
   /**
    * Reads the next event, or a whole answer.
    * @throws PermissionDeniedError UNREVIEWABLE_OUTPUT for content that may be a call and cannot be reviewed
    */
   read(event: Fields): Release;
-  /** Returns an event as the client gets it, with the approved calls: none, one or two events. */
+  /** Returns the events to send to the client for an event, with the approved calls: none, one or two. */
   approved(event: Fields, calls: ReadonlyMap<string, ModelToolCall>): Fields[];
 }
 
-/** Makes one stream of several answers. */
+/** Combines several answers into one stream. */
 export interface Joiner {
   /** Called before the events of another answer. */
   next(): void;
@@ -73,8 +80,8 @@ export interface Joiner {
 }
 
 /**
- * The tool choice of a request that continues a turn: a forced call would be refused again, so that only a free choice and
- * none remain.
+ * Returns the tool choice for a request that continues a turn: only `auto` and `none` are kept, because a forced call
+ * would be refused again.
  */
 export function unforcedChoice(choice: unknown): Fields {
   const kind = typeof choice === 'string' ? choice : fieldsOf(choice).type;

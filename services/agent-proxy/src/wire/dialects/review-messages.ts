@@ -53,7 +53,10 @@ function asBlocks({ text, calls }: WithheldTurn): Fields[] {
   ];
 }
 
-/** The provider accepts a call only with the thinking that led to it, which a withheld turn does not contain. */
+/**
+ * Returns the withheld turn as text messages, because the provider accepts a tool call only with the thinking that led
+ * to it, and a withheld turn does not contain that thinking.
+ */
 function asText({ text, calls }: WithheldTurn): Fields[] {
   const proposed = calls.map(({ name, argumentsJson }) => `[${name} ${argumentsJson}]`);
   const texts = text.trim() === '' ? [] : [text];
@@ -92,19 +95,21 @@ class MessageAnswer implements ReviewedAnswer {
         }
         return 'held';
       case 'message_start':
-        if (listOf(fieldsOf(event.message).content).length > 0) throw unreviewable('early content');
+        if (listOf(fieldsOf(event.message).content).length > 0)
+          throw unreviewable('content in its first event');
         return 'pending';
       case 'content_block_start': {
         const block = fieldsOf(event.content_block);
-        // The arguments follow; what came before was not read by the meter.
+        // The meter reads only the arguments in later events, so arguments in this event are rejected.
         const isEarly = block.type === 'tool_use' && Object.keys(fieldsOf(block.input)).length > 0;
-        if (isEarly) throw unreviewable('arguments of a tool call outside of their place');
+        if (isEarly) throw unreviewable('arguments in the start event of a tool call');
         return this.#readBlock(block, index);
       }
       case 'content_block_delta': {
         const { type } = fieldsOf(event.delta);
         const isOfCall = this.#ids.has(index);
-        if (isOfCall !== (type === 'input_json_delta')) throw unreviewable('a misplaced part');
+        if (isOfCall !== (type === 'input_json_delta'))
+          throw unreviewable('a delta that does not match its block');
         return releaseOf(type);
       }
       case 'content_block_stop':
@@ -142,7 +147,7 @@ class MessageAnswer implements ReviewedAnswer {
 
   #readBlock({ type, id }: Fields, index: unknown): Release {
     if (type === 'tool_use') {
-      if (this.#ids.has(index)) throw unreviewable('two blocks in one place');
+      if (this.#ids.has(index)) throw unreviewable('two tool calls with the same index');
       this.#ids.set(index, textOf(id));
     }
     return releaseOf(type);
@@ -157,7 +162,7 @@ function releaseOf(type: unknown): Release {
 
 class MessageJoiner implements Joiner {
   #hasStarted = false;
-  /** Blocks that the client has, and those of earlier answers. */
+  /** Number of blocks sent to the client, and number of them that belong to earlier answers. */
   #blocks = 0;
   #earlier = 0;
 

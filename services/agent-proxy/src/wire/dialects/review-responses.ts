@@ -12,7 +12,7 @@ import {
   unreviewable,
 } from './review-form.ts';
 
-/** Review of responses of OpenAI. */
+/** Reviews answers in the format of the OpenAI Responses API. */
 export const reviewResponses: ReviewForm = {
   offered: ({ tools }) => offeredIn(tools),
   answer: (body) => new ResponseAnswer(body),
@@ -39,7 +39,7 @@ export const reviewResponses: ReviewForm = {
   joiner: () => new ResponseJoiner(),
 };
 
-/** A namespace contains tools. */
+/** Returns the offered tools, including the tools inside namespaces. */
 function offeredIn(tools: unknown): OfferedTool[] {
   return listOf(tools).flatMap((tool) => {
     const { type, tools: nested, name, parameters } = fieldsOf(tool);
@@ -66,12 +66,14 @@ const ENVELOPE = /^(response\.(created|queued|in_progress|completed|incomplete|f
 
 class ResponseAnswer implements ReviewedAnswer {
   readonly #ids = new Map<unknown, string>();
-  /** When the client may have text. */
+  /** When text is sent to the client. */
   readonly #text: Release;
 
   /**
-   * A stream has one id, to which the next request refers. Only the answer that ends the turn has the whole turn at the provider,
-   * so that nothing of an earlier one is sent: text waits for the end when the model may call a tool and answers are stored.
+   * Creates the reader of an answer. If the model may call a tool and the provider stores answers, no text is sent
+   * before the end of the answer, because the client would then also receive the id of this answer. If its tool call
+   * were refused, the turn would continue with another answer, and the next request of the client would refer to the
+   * wrong one: the provider stores the whole turn only with the last answer.
    */
   constructor({ tools, store }: Fields) {
     this.#text = store === false || listOf(tools).length === 0 ? 'open' : 'pending';
@@ -146,14 +148,15 @@ class ResponseAnswer implements ReviewedAnswer {
     }
     const field = ARGUMENTS[textOf(type)];
     if (field === undefined) {
-      if (this.#ids.has(index)) throw unreviewable('two items in one place');
+      if (this.#ids.has(index)) throw unreviewable('two items with the same index');
       return type === 'message' ? this.#text : release;
     }
     const id = textOf(item.call_id);
-    if ((this.#ids.get(index) ?? id) !== id) throw unreviewable('two calls in one place');
-    // The arguments follow; what came before was not read by the meter.
+    if ((this.#ids.get(index) ?? id) !== id)
+      throw unreviewable('two tool calls with the same index');
+    // The meter reads only the arguments in later events, so arguments in this event are rejected.
     if (isStart && textOf(item[field]) !== '') {
-      throw unreviewable('arguments of a tool call outside of their place');
+      throw unreviewable('arguments in the start event of a tool call');
     }
     this.#ids.set(index, id);
     return release;
@@ -178,7 +181,7 @@ class ResponseJoiner implements Joiner {
   #id: unknown;
   #isFirst = true;
   #sequence = 0;
-  /** Items that the client has; `#earlier` contains those of the answers before the current one. */
+  /** Items sent to the client; `#earlier` contains the items of the answers before the current one. */
   readonly #items: unknown[] = [];
   #earlier: readonly unknown[] = [];
 
@@ -200,7 +203,7 @@ class ResponseJoiner implements Joiner {
       }),
       ...(event.response !== undefined && { response: this.#whole(fieldsOf(event.response)) }),
     };
-    // Events of a server without sequence numbers get none.
+    // When the server sends no sequence numbers, none are added.
     if (event.sequence_number === undefined && this.#sequence === 0) return joined;
     return { ...joined, sequence_number: this.#sequence++ };
   }

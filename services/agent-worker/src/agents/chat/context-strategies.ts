@@ -29,8 +29,8 @@ const readNone = optionsReader('context', STRATEGY_OPTIONS.sliding_window);
 /** One strategy of a pipeline. */
 interface Strategy extends Omit<View, 'spent'> {
   /**
-   * The same selection as `show`, without a context. Set only for a strategy that shortens turns or drops the oldest
-   * ones, and never shows a dropped turn again, so that a checkpoint can drop it as well.
+   * Selects the same turns as `show`, but without a context. Set only for strategies that shorten turns or drop the
+   * oldest ones and never show a dropped turn again, so that a checkpoint can drop it, too.
    */
   readonly window?: (turns: readonly ChatTurn[]) => Promise<readonly ChatTurn[]>;
 }
@@ -130,7 +130,7 @@ const WHOLE: Strategy = { show: async (_, turns) => turns, window: async (turns)
 
 const NO_OPTIONS: OptionsSchema = { properties: {} };
 
-/** A schema stays in the memory of the process once it is compiled, so that each definition has one reader. */
+/** One options reader per definition, because a compiled schema is never released from memory. */
 const readers = new WeakMap<StrategyDefinition, (options: JsonObject) => JsonObject>();
 
 function readerOf(definition: StrategyDefinition): (options: JsonObject) => JsonObject {

@@ -29,7 +29,7 @@ export class Conversation {
 
   /**
    * @param opened the turns before the first model call
-   * @param known number of those that are instructions or from earlier runs
+   * @param known number of these turns that are instructions or turns of earlier runs
    */
   constructor(opened: readonly ChatTurn[], known: number) {
     this.#head = exchangesOf(opened.slice(0, known)).head;
@@ -47,7 +47,7 @@ export class Conversation {
     this.#own.push(turn);
   }
 
-  /** What this run has found so far: the model's texts and the tool results, latest last. */
+  /** Returns the partial answer of this run: the model's texts and the successful tool results, latest last. */
   draft(): string {
     const tools = new Map<string, string>();
     const found: string[] = [];
@@ -64,7 +64,7 @@ export class Conversation {
     return partialText(found);
   }
 
-  /** Sets this run's turns as those that the session keeps (AG-8). */
+  /** Sets the turns of this run that the session stores (AG-8). */
   remember(ctx: AgentContext): void {
     ctx.remember([...this.#own], this.#dropped.own);
   }
@@ -97,7 +97,8 @@ export class Conversation {
 }
 
 /**
- * Field in the data of a message: stored steps that replace the history of a session for which the worker has no turns.
+ * Field in the data of a message with stored steps, which are used as the history of a session when the worker has
+ * stored no turns.
  */
 const SEED = 'session_steps';
 

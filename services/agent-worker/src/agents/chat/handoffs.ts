@@ -83,7 +83,7 @@ function useOutcome(id: string, outcome: HandoffOutcome): UseOutcome {
   }
 }
 
-/** The supervisor rejects an empty task. */
+/** Returns the task in the arguments of a handoff; empty for invalid arguments, which the supervisor rejects. */
 function taskOf(argumentsJson: string): string {
   try {
     const args: JsonValue = JSON.parse(argumentsJson);

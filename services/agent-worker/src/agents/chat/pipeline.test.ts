@@ -45,7 +45,7 @@ describe('the view of a conversation', () => {
     return { shown: await pipeline.view(ctx, turns), asked, pipeline, ctx };
   };
 
-  it('includes every turn without a context window, and slides within one (AG-8)', async () => {
+  it('includes every turn without a context window, and with one only the instructions and the latest turns that fit (AG-8)', async () => {
     expect((await view({})).shown).toBe(turns);
     const { shown } = await view({ contextWindow: 40 });
     expect(shown).toEqual([turns[0], turns[3]]);

@@ -5,8 +5,7 @@ import type { Stop } from '../../runtime/unwinding.ts';
 const DEFAULT_MAX_REFUSALS = 3;
 
 /**
- * Counts refusals, and stops the agent when the model may not see one or the limit is exceeded
- * (AG-10).
+ * Counts refusals, and stops the agent when the model may not see a refusal or the limit is exceeded (AG-10).
  */
 export class Refusals {
   readonly #ctx: AgentContext;
@@ -28,7 +27,7 @@ export class Refusals {
     this.#count = count;
   }
 
-  /** Counts a refusal; returns when the model may see it and continue. */
+  /** Counts a refusal. Returns if the model may see the refusal and continue; otherwise stops the agent. */
   take(stop: Stop): void {
     const { onRefusal = this.#default, limits } = this.#ctx.manifest;
     this.#count += 1;

@@ -55,7 +55,7 @@ export async function callTool(
       const { stop, result } = outcome;
       return {
         result: errorResult(id, stop.stopReason, result.message),
-        // A failing tool does not count as a refusal.
+        // A failed tool call is not counted as a refusal.
         ...(result.status !== 'error' && { refusal: stop }),
       };
     }

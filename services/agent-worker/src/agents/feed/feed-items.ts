@@ -44,8 +44,8 @@ interface FeedState {
 }
 
 /**
- * Processes items, one per step, until the maximum is reached; returns their texts. A replay starts at
- * the latest checkpoint, so that an item costs the same however many came before it (RT-1).
+ * Processes items, one per step, until the maximum is reached; returns their texts. A replay starts at the latest
+ * checkpoint, so that the cost of a replay does not grow with the number of processed items (RT-1).
  */
 export async function collectItems(ctx: AgentContext, feed: Feed): Promise<readonly string[]> {
   const most = maxItems(ctx.manifest);

@@ -46,7 +46,7 @@ export function historyEntry(
   };
 }
 
-/** What an agent has found so far: the results, and also the errors, of its approved tool calls. */
+/** Returns the partial answer of an agent: the results and errors of its approved tool calls. */
 export function draftOf(history: readonly HistoryEntry[]): string {
   return partialText(
     history.flatMap(({ executed_action: executed, observation }) =>

@@ -103,7 +103,7 @@ describe('the deciding prompt of a json-action agent', () => {
     });
   });
 
-  it('contains the last step in full and summaries of three (AG-2, SV-6)', () => {
+  it('contains the last step in full, and summaries of the last three steps (AG-2, SV-6)', () => {
     const history = [1, 2, 3, 4].map((step) =>
       historyEntry(step, decision, { status: 'ok', refund: { amount_usd: 800 } }),
     );

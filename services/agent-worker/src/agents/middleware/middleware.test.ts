@@ -150,7 +150,7 @@ describe('withMiddleware', () => {
     expect(asked.requests).toEqual([]);
   });
 
-  it('stops the agent when middleware terminates, without outer middleware (AG-9)', async () => {
+  it('stops the agent when middleware terminates, without resuming outer middleware (AG-9)', async () => {
     order.length = 0;
     const settings = chat({ name: 'first', options: {} }, { name: 'end', options: {} });
     const run = act({ settings, registry, run: (ctx) => ctx.llm(ask('q')) });
@@ -276,7 +276,7 @@ describe('built-in middleware', () => {
     expect(asked.calls.map(({ tool }) => tool)).toEqual(['search', 'search', 'pay']);
   });
 
-  it('acquires a turn of the configured limit before each call (AG-9)', async () => {
+  it('acquires a permit of the configured rate limit before each call (AG-9)', async () => {
     const figures = { calls: 2, per_ms: 1_000 };
     const { asked } = await act({
       settings: {
@@ -296,7 +296,7 @@ describe('built-in middleware', () => {
     ]);
   });
 
-  it('redacts addresses and numbers in model input and output (AG-9)', async () => {
+  it('redacts email addresses, card and phone numbers, and patterns in model input and output (AG-9)', async () => {
     const { asked, returned } = await act({
       settings: chat({ name: 'redaction', options: { patterns: ['order-\\d+'] } }),
       answers: [answerOf('wrote to a.b@example.org')],

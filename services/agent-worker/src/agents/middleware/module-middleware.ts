@@ -105,8 +105,9 @@ async function processCall(
 }
 
 /**
- * Returns a refusal with the message of the middleware; undefined when the call was not refused. It stays a refusal, so
- * that `on_refusal` and `max_refusals` apply to it (AG-10).
+ * Returns the refusal of a call with the message of the middleware; undefined when the call was not refused, or when
+ * the middleware answers with a result. The outcome is still a refusal, so that `on_refusal` and `max_refusals` apply
+ * (AG-10).
  */
 function stillRefused(
   answer: ToolAnswer,
@@ -117,7 +118,7 @@ function stillRefused(
   if (latest?.kind === 'refused') {
     return { ...latest, decision: { ...latest.decision, reason: message } };
   }
-  // An error of the tool is no refusal; the middleware may replace it.
+  // An error of the tool is not a refusal; the middleware may replace the error.
   if (latest?.kind !== 'failed' || latest.result.status === 'error') return undefined;
   return { ...latest, result: { ...latest.result, message } };
 }

@@ -104,7 +104,7 @@ function withLayers(inner: AgentContext, createLayers: () => Layers): AgentConte
       const call = toolCallIn(proposal);
       if (call === undefined) return await inner.propose(proposal);
       return await callThrough(call, async (given) => {
-        // The supervisor judges the text of the model itself, unless a middleware changed the call.
+        // The model's own text is sent to the supervisor for review, unless a middleware has changed the call.
         const isSame =
           given.functionName === call.functionName && given.arguments === call.arguments;
         if (isSame) return await inner.propose(proposal);
@@ -112,14 +112,15 @@ function withLayers(inner: AgentContext, createLayers: () => Layers): AgentConte
       });
     },
     async all(branches) {
-      // With shared layers, their state would depend on which branch is faster.
+      // Each branch has separate middleware: the state of shared middleware would depend on which branch is faster.
       return await inner.all(
         branches.map((branch) => (ctx) => branch(withLayers(ctx, createLayers))),
       );
     },
     async restore() {
       const restored = await inner.restore();
-      // Operations before it are replayed at each resume, and must not change what follows the checkpoint.
+      // Operations before the checkpoint are replayed at each resume; their state in the middleware must not affect the
+      // operations after it.
       if (restored !== undefined) layers = createLayers();
       return restored;
     },
@@ -134,8 +135,8 @@ function withLayers(inner: AgentContext, createLayers: () => Layers): AgentConte
 type ToolCall = Pick<FunctionContext, 'functionName' | 'arguments' | 'modelCallId'>;
 
 /**
- * Returns the tool call in a proposal; undefined for a final answer and for text that is no action,
- * which the supervisor rejects.
+ * Returns the tool call in a proposal; undefined for any other action, and for text that is not an action, which the
+ * supervisor rejects.
  */
 function toolCallIn({ rawText, action, modelCallId }: Proposal): ToolCall | undefined {
   if (action !== undefined) {

@@ -4,15 +4,16 @@ import { type CarriedEvent, readEvents } from '../../domain/agent/carried-event.
 import { findAgent, statusOf } from '../../store/agents.ts';
 import type { Dependencies } from './dependencies.ts';
 
-/** Longest wait for the commit with which an agent ends, ms. */
+/** Maximum wait for the commit that records the end of an agent, ms. */
 const LIMIT_MS = 2_000;
-/** Interval of reading an agent that another replica runs, ms. */
+/** Interval at which the row of an agent that another replica runs is polled, ms. */
 const POLL_MS = 20;
 
 /**
- * Waits until an agent whose final answer is approved has ended by itself, so that the session has its history, and
- * returns its events that no request to the supervisor has carried. Undefined when it has not ended within the limit,
- * when no worker runs it, and when it does not exist: it must be cancelled then (AG-7).
+ * Waits until an agent whose final answer is approved has ended without a cancellation, so that the session contains
+ * its history. Returns the events of the agent that have not been sent to the supervisor. Returns undefined when the
+ * agent has not ended within the limit, is not run by any worker, or does not exist; the caller must then cancel it
+ * (AG-7).
  */
 export async function awaitEnd(
   { store, clock, agents }: Pick<Dependencies, 'store' | 'clock' | 'agents'>,

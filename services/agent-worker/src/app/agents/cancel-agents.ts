@@ -25,23 +25,22 @@ import { onAgentEnded } from './on-agent-ended.ts';
 export interface CancelOrder extends Omit<CancelRow, 'ended'> {
   /** The approved answer with which the root of the run ended; omitted without one. */
   readonly answer?: string | undefined;
-  /** Events of these agents that requests to the supervisor have carried. */
+  /** Events of these agents that the supervisor has received with earlier requests. */
   readonly recorded: readonly WorkerEvent[];
 }
 
 /**
  * Ends agents in any state: running, suspended, parked or not yet delivered (SUP-8). In-flight work
  * is aborted; when a run ends, its content is deleted according to the retention of the run and of each
- * agent (SUP-4). Returns the number of agents that it ended, and their events that no request to the
- * supervisor has carried (HK-1).
+ * agent (SUP-4). Returns the number of ended agents, and their events that have not been sent to the supervisor (HK-1).
  */
 export async function cancelAgents(
   { store, events, flushEventsSoon, agents }: Dependencies,
   { answer, recorded, ...order }: CancelOrder,
 ): Promise<{ readonly ended: number; readonly events: readonly CarriedEvent[] }> {
-  // Otherwise the last steps would be missing from the timeline.
+  // Pending steps are committed first, because they would otherwise be missing from the timeline.
   await agents.flush({ tenant: order.tenant, runId: order.run_id });
-  // An answer and the subscriptions concern other runs of the tenant.
+  // The transaction locks the whole tenant, because an answer and subscriptions affect other runs of the tenant.
   const { ended, unreported, keys, hasWoken } = await store.transaction(
     (trx) => endAgents(trx, order, { answer, recorded }, events),
     { tenant: order.tenant },
@@ -121,16 +120,16 @@ async function endAgent(
     if (since !== undefined) events.waitEnded(trx, { agent, name, since, at, stopReason });
   }
   let hasWoken = false;
-  // When the whole run ends, no agent of it is left to be notified; the worker that ran the root may
-  // have died before it published the answer.
+  // When the whole run ends, agents of the run need no notification. The end of the root is still handled, because its
+  // worker may have died before it published the answer.
   if (order.instance === '' && agent.reply_to !== null) await endFollows(trx, keyOf(agent));
   else hasWoken = await onAgentEnded(trx, agent, { stopReason, answer }, at);
   return { carried, hasWoken };
 }
 
 /**
- * Stores the events of the last steps of an agent that only the supervisor has, and ends the steps: the worker that
- * runs the agent can no longer write. Returns the events of the agent that no request has carried.
+ * Stores the events of the last steps that only the supervisor has, and ends these steps, because the worker that runs
+ * the agent can no longer write. Returns the events of the agent that have not been sent to the supervisor.
  */
 async function addLostEvents(
   trx: WorkerTransaction,
@@ -156,8 +155,8 @@ async function addLostEvents(
 }
 
 /**
- * Returns events that a request carried before the worker stored them, and that only the supervisor has, because the
- * worker stopped or lost its lease: the bus must have them, too (HK-1).
+ * Returns events that the supervisor received before the worker stored them, and that the worker could not store
+ * because it stopped or lost its lease. They must be stored and published to the bus, too (HK-1).
  */
 async function lostEvents(
   trx: WorkerTransaction,
@@ -179,8 +178,9 @@ function isOf(agent: AgentRow, { agent: other }: WorkerEvent): boolean {
 }
 
 /**
- * Whether the row of the agent may lack the event: the events of an agent are stored in their order. Events outside
- * of steps have no step to compare; one that is published again has the same id.
+ * Whether the store may lack an event, compared by step, because the events of an agent are stored in order. Events
+ * outside of steps cannot be compared and are always treated as possibly missing; a repeated publication of an event
+ * has the same id.
  */
 function isLater(agent: AgentRow, { name, step }: WorkerEvent): boolean {
   switch (name) {
@@ -193,7 +193,10 @@ function isLater(agent: AgentRow, { name, step }: WorkerEvent): boolean {
   }
 }
 
-/** The last step that started and the last one that ended, with events that the row of the agent does not have. */
+/**
+ * Returns the numbers of the last started and the last ended step, according to the row of the agent and the events
+ * that are missing from it.
+ */
 function lastSteps(
   { step_started: started, step_ended: ended }: AgentRow,
   lost: readonly WorkerEvent[],
@@ -207,8 +210,9 @@ function lastSteps(
 }
 
 /**
- * Deletes the content of a run that has ended according to its retention, or that of its agents whose own
- * retention is shorter: children by default (SUP-4). What a child replied remains with its parent.
+ * Deletes the content of an ended run according to its retention. If the run is retained, deletes only the content of
+ * agents with a shorter retention, by default child agents (SUP-4). The reply of a child remains stored with its
+ * parent.
  */
 async function deleteUnretained(
   trx: WorkerTransaction,

@@ -16,8 +16,8 @@ import type { WorkerTransaction } from '../../store/worker-store.ts';
 import type { Dependencies } from './dependencies.ts';
 
 /**
- * Stores a new agent durably before it returns, with its lease when this worker runs it at once
- * (RT-3); a repeated delivery changes nothing. Returns whether the agent is new.
+ * Stores a new agent durably, with its lease if this worker runs it immediately (RT-3). A repeated delivery changes
+ * nothing. Returns whether the agent is new.
  */
 export async function deliverAgent(
   { store, clock, codeVersionOf, checkSettings, readFirst, agents }: Dependencies,
@@ -42,7 +42,7 @@ export async function deliverAgent(
 }
 
 /**
- * Checks that this worker serves a tenant. Another worker may, so the supervisor delivers again (SYS-6).
+ * Checks that this worker serves a tenant. Another worker may serve it, so the supervisor retries the delivery (SYS-6).
  * @throws UnavailableError TENANT_NOT_SERVED
  */
 export function assertTenantServed({ tenants }: Pick<Dependencies, 'tenants'>, tenant: string) {

@@ -12,7 +12,7 @@ import type { WorkerStore } from '../../store/worker-store.ts';
 export interface Dependencies {
   readonly store: WorkerStore;
   readonly clock: Clock;
-  /** Converts a time by the clock of the supervisor to the own clock, both in ms since 1970 (BD-3). */
+  /** Converts a time on the clock of the supervisor to this process's clock, both in ms since 1970 (BD-3). */
   readonly ownTime: OwnTime;
   readonly events: WorkerEvents;
   /** Flushes committed events soon, because clients stop watching when a run ends. */
@@ -29,7 +29,7 @@ export interface Dependencies {
    * @throws InvalidRequestError naming the setting
    */
   readonly checkSettings: (manifest: AgentManifest) => void;
-  /** Reads what an agent that runs here at once needs before its first effect. */
+  /** Reads the data that an agent needs before its first effect, when this worker runs it immediately. */
   readonly readFirst: (delivery: Delivery) => Promise<FirstReads>;
   readonly agents: {
     /**
@@ -42,13 +42,13 @@ export interface Dependencies {
     ): Promise<boolean>;
     /** Wakes the claim loop, because an agent may have become runnable. */
     nudge(): void;
-    /** Commits what the agents of a run that run in this process have not committed yet. */
+    /** Commits the pending operations of the agents of a run in this process. */
     flush(run: RunKey): Promise<void>;
     /** Aborts an agent that runs in this process. */
     cancel(key: AgentKey): void;
-    /** Resolves when an agent does not run in this process any more, at the latest after `ms`. */
+    /** Resolves when an agent no longer runs in this process, or after `ms` milliseconds. */
     untilReleased(key: AgentKey, ms: number): Promise<void>;
-    /** Makes an agent that runs in this process start no new operations. */
+    /** Stops an agent that runs in this process from starting new operations. */
     park(key: AgentKey): void;
     /** Returns the status of an agent that runs in this process. */
     statusOf(key: AgentKey): AgentStatus | undefined;

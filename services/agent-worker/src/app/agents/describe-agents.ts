@@ -10,9 +10,9 @@ export interface AgentDescription {
   readonly state: RunState;
   readonly epoch: bigint;
   readonly journalLength: number;
-  /** Names of the signals that it waits for. */
+  /** Names of the signals that the agent waits for. */
   readonly waitingFor: readonly string[];
-  /** Empty before its end. */
+  /** Empty until the agent has ended. */
   readonly stopReason: string;
 }
 

@@ -2,7 +2,7 @@ import type { AgentKey } from '@writ/kernel';
 import { livingAgents } from '../../store/agents.ts';
 import type { Dependencies } from './dependencies.ts';
 
-/** What a worker knows about an agent; `not_served` when its tenant has other workers. */
+/** The presence of an agent in the store of a worker; `not_served` when this worker does not serve the tenant. */
 export type Presence = 'alive' | 'ended' | 'unknown' | 'not_served';
 
 /** Returns the presence of agents in the store of this worker, in the order of `keys` (BD-3). */

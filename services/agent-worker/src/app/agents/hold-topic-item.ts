@@ -3,12 +3,13 @@ import { deleteOldest } from '../../store/signals.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 import { type InternalSignal, storeSignal } from './send-signal.ts';
 
-/** Maximum number of unread items that wait for the next run of an agent. */
+/** Maximum number of unread topic items that are stored for an ended agent until its next run. */
 export const MAX_HELD_ITEMS = 1_000;
 
 /**
- * Stores an item of a durable subscription whose agent has ended, until the agent's next run in the session follows the
- * topic (AG-5). The oldest item is deleted when there are too many.
+ * Stores a topic item for a durable subscriber that has ended. The next run of the agent in the same session receives
+ * the item when it subscribes to the topic (AG-5). Deletes the oldest items when more than {@link MAX_HELD_ITEMS} are
+ * stored for the agent.
  */
 export async function holdTopicItem(
   trx: WorkerTransaction,

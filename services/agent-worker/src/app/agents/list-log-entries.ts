@@ -2,10 +2,13 @@ import { InvalidRequestError } from '@writ/kernel';
 import { type LogEntryRow, type LogPosition, logEntries } from '../../store/log-entries.ts';
 import type { WorkerReader } from '../../store/worker-store.ts';
 
-/** Maximum size of the content of an entry, and of all entries of a page, in bytes (BD-1). */
+/**
+ * Maximum size in bytes of the content of an entry, and of the fields and contents of a page with more than one entry
+ * (BD-1).
+ */
 const MAX_BYTES = 1_048_576;
 
-/** Which entries of a run are listed. */
+/** Selects which log entries of a run are listed. */
 export interface LogRequest {
   readonly tenant: string;
   readonly runId: string;
@@ -18,7 +21,7 @@ export interface LogRequest {
 /** A log entry, with fields and content as JSON text. */
 export interface LogEntry extends LogEntryRow {
   readonly fieldsJson: string;
-  /** Empty without content. */
+  /** Empty when the entry has no content or the content is omitted. */
   readonly contentJson: string;
   /** Whether the content is omitted because it is too large. */
   readonly isOmitted: boolean;
@@ -32,7 +35,8 @@ export interface LogEntries {
 }
 
 /**
- * Returns a page of a run's log entries, oldest first; it ends early when its content is large.
+ * Returns a page of a run's log entries, oldest first. The page has fewer than `pageSize` entries when more entries
+ * would exceed the size limit.
  * @throws InvalidRequestError INVALID_PAGE_TOKEN
  */
 export async function listLogEntries(db: WorkerReader, request: LogRequest): Promise<LogEntries> {

@@ -15,7 +15,10 @@ export interface AgentEnd {
   readonly answer?: string | undefined;
 }
 
-/** Kinds whose answer is published; feeds and custom agents publish items of their own. */
+/**
+ * Agent kinds for which the worker publishes the approved answer; feeds and custom agents publish their items
+ * themselves.
+ */
 const PUBLISHING_KINDS: ReadonlySet<string> = new Set([
   'react',
   'json-action',
@@ -25,10 +28,10 @@ const PUBLISHING_KINDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Delivers the result of an ended agent: replies to the agent that waits for it, otherwise publishes
- * the approved answer to the agent's output_topic, if it has one. Deletes its topic subscriptions, except
- * durable ones. Must run in the transaction that ends the agent (RT-3, AG-3, AG-5). Returns whether
- * another agent was sent a signal.
+ * Delivers the result of an ended agent: sends the reply to the agent that waits for it; if no agent waits for a reply,
+ * publishes the approved answer to the output_topic of the ended agent, if one is set. Deletes the topic subscriptions
+ * of the ended agent, except durable ones. Must run in the transaction that ends the agent (RT-3, AG-3, AG-5). Returns
+ * whether another agent was sent a signal.
  */
 export async function onAgentEnded(
   trx: WorkerTransaction,

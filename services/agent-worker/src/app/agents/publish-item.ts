@@ -14,9 +14,9 @@ export interface TopicItem {
 }
 
 /**
- * Sends an item to all subscribers of a topic of the publisher's tenant, and wakes those that wait for
- * it, in the given transaction (AG-5, RT-3). For an ended subscriber with a durable subscription, the item is kept
- * until its next run. Returns whether the item is new to a live subscriber.
+ * Sends an item to all subscribers of a topic of the publisher's tenant, and wakes the subscribers that wait for an
+ * item, in the given transaction (AG-5, RT-3). For an ended subscriber with a durable subscription, the item is kept
+ * until its next run. Returns whether a subscriber that has not ended received the item for the first time.
  */
 export async function publishItem(
   trx: WorkerTransaction,

@@ -24,9 +24,8 @@ export interface InternalSignal {
 }
 
 /**
- * Sends a signal to an agent and wakes the agent if it waits for it, in the given transaction
- * (RT-3). Returns false when the agent does not exist or has ended, or when the signal was sent
- * before.
+ * Sends a signal to an agent and wakes the agent if it waits for the signal, in the given transaction (RT-3). Returns
+ * false when the agent does not exist or has ended, or when the signal was sent before.
  */
 export async function sendSignal(
   trx: WorkerTransaction,
@@ -41,7 +40,7 @@ export async function sendSignal(
   return true;
 }
 
-/** Stores a signal of the worker itself. Returns false when the signal was sent before. */
+/** Stores a signal that the worker itself sends. Returns false when the signal was sent before. */
 export async function storeSignal(
   trx: WorkerTransaction,
   key: AgentKey,
@@ -63,7 +62,7 @@ export async function storeSignal(
   return true;
 }
 
-/** Makes an agent runnable if it waits for a signal of this name, and saves `changes`. */
+/** Makes an agent runnable if it waits for the signal `name`, and saves `changes` in any case. */
 export async function wakeAgent(
   trx: WorkerTransaction,
   agent: AgentRow,

@@ -10,9 +10,10 @@ import type { Dependencies } from './dependencies.ts';
 import { wakeAgent } from './send-signal.ts';
 
 /**
- * Wakes an agent, or, for the signal `halted`, parks it if this process runs it; an agent that another replica runs is
- * parked when its next call is refused. The signal and the wake-up are committed together before the response (RT-3).
- * Returns false for a repeated signal and for an ended agent.
+ * Stores a signal and wakes the agent if it waits for the signal. The signal `halted` parks the agent instead if this
+ * process runs it; an agent that another replica runs is parked when its next call is refused. The signal and the
+ * wake-up are committed together before the response (RT-3). Returns false for a repeated signal and for an ended
+ * agent.
  */
 export async function signalAgent(
   { store, clock, agents }: Pick<Dependencies, 'store' | 'clock' | 'agents'>,
@@ -54,7 +55,8 @@ function signalRow(
   return {
     ...agentColumns(agent),
     request_id: requestId,
-    // Writ and tokens are new in each attempt; the decision is the same.
+    // The digest excludes the writ and the tokens, because they are new in each attempt, and includes only the id of
+    // the decision.
     request_digest: canonicalDigest({ name, payloadJson, decision: decision?.decisionId ?? '' }),
     name,
     payload: payloadJson === '' ? '{}' : payloadJson,

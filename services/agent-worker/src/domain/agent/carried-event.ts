@@ -1,7 +1,10 @@
 /** Maximum number of events in a request to the supervisor. */
 const MAX_EVENTS = 256;
 
-/** An event of an agent for the supervisor, as JSON; `mac` is empty for events of the worker itself. */
+/**
+ * An event of an agent that a request to the supervisor contains, with its bytes in base64 so that it can be stored as
+ * JSON. `mac` is empty for events that the worker emits.
+ */
 export interface CarriedEvent {
   /** The encoded HookEvent in base64. */
   readonly event: string;
@@ -13,7 +16,7 @@ export function readEvents(json: string): CarriedEvent[] {
   return JSON.parse(json) as CarriedEvent[];
 }
 
-/** An event with its authentication, if it has one. */
+/** Returns an event with its authentication code, if it has one. */
 export function carriedEvent(event: Uint8Array, mac?: Uint8Array): CarriedEvent {
   return {
     event: Buffer.from(event).toString('base64'),
@@ -21,7 +24,10 @@ export function carriedEvent(event: Uint8Array, mac?: Uint8Array): CarriedEvent 
   };
 }
 
-/** Adds events that are not among `events`. Keeps the last 256; only the bus delivers the older ones. */
+/**
+ * Appends the events of `added` that `events` does not contain. Keeps only the last 256 events; the supervisor receives
+ * older events only from the bus.
+ */
 export function addEvents(
   events: readonly CarriedEvent[],
   added: readonly CarriedEvent[],

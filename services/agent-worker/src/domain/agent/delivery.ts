@@ -9,7 +9,7 @@ export interface Delivery {
   readonly agent: AgentKey;
   readonly name: string;
   readonly requestId: string;
-  /** Identifies the content; excludes the tokens, which are new in each attempt. */
+  /** Digest of the delivery without its tokens, because the tokens are new in each attempt. */
   readonly digest: string;
   readonly manifest: AgentManifest;
   readonly supervision: Supervision;

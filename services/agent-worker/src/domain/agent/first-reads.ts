@@ -1,7 +1,7 @@
 import type { ChatTurn } from '../calls/model-call.ts';
 import type { ToolInfo } from '../calls/tool-call.ts';
 
-/** What most agents read before their first effect. */
+/** Data that most agents read before their first effect. */
 export interface FirstReads {
   readonly tools?: readonly ToolInfo[];
   /** Turns that earlier runs stored in the session. */

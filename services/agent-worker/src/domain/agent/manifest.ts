@@ -4,7 +4,10 @@ import type { AgentKind, ManifestNames, PlainMessage } from '@writ/kernel';
 type Contract = PlainMessage<ManifestMessage, ManifestNames>;
 type Context = NonNullable<Contract['context']>;
 
-/** Budgets, which other services enforce, and fields with another type here. */
+/**
+ * Fields of the protobuf message that AgentManifest omits (the budgets, which other services enforce) or redefines with
+ * another type.
+ */
 type Changed =
   | 'executionBudget'
   | 'spawnBudget'
@@ -22,7 +25,7 @@ export interface AgentManifest extends Omit<Contract, Changed> {
   readonly kind: AgentKind;
   /** The catalog alias is empty when the agent calls no model. */
   readonly model: NonNullable<Contract['model']>;
-  /** An unset limit takes the kind's default, zero means zero. */
+  /** An unset limit has the default of the agent's kind; an explicit 0 is not replaced by the default. */
   readonly limits: NonNullable<Contract['limits']>;
   readonly guardrails: NonNullable<Contract['guardrails']>;
   readonly context: Omit<Context, 'strategies'> & Partial<Pick<Context, 'strategies'>>;

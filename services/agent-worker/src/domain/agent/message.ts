@@ -9,9 +9,9 @@ export interface Message {
   readonly text: string;
   /** Structured payload, a JSON object as text; may be empty. */
   readonly dataJson: string;
-  /** The conversation of the message; may be empty. */
+  /** Id of the conversation that the message belongs to; may be empty. */
   readonly correlationId: string;
-  /** The instance that waits for a reply; empty when none does. */
+  /** The instance that waits for a reply; empty when no agent waits for a reply. */
   readonly replyTo: string;
   /** Always false: no sender sets it. A partial reply of a child has Reply.partial instead. */
   readonly partial: boolean;
@@ -22,7 +22,7 @@ export type Reply =
   | {
       readonly kind: 'replied';
       readonly text: string;
-      /** Whether the agent was paused before it was done (SB-4). */
+      /** Whether the text is the partial answer of a paused agent (SB-4). */
       readonly partial: boolean;
     }
   | {
@@ -44,7 +44,7 @@ export function isReply(signal: string): boolean {
   return signal.startsWith(REPLY);
 }
 
-/** Converts an agent's end into the reply to the agent that asked it. */
+/** Returns the reply that an ended agent sends to the agent that waits for it. */
 export function replyFor(stopReason: string, answer: string | undefined): Reply {
   const outcome = isStopReason(stopReason) ? outcomeOf(stopReason) : undefined;
   if (outcome === undefined) return { kind: 'target_failed', stopReason };

@@ -9,7 +9,7 @@ export interface IncomingSignal {
   readonly name: string;
   /** JSON object; may be empty. */
   readonly payloadJson: string;
-  /** Subject of the client that sent it; empty when no client did. */
+  /** Subject of the client that sent the signal; empty when no client sent it. */
   readonly sender: string;
   /** Present for approvals. */
   readonly decision: Decision | undefined;

@@ -1,4 +1,4 @@
-/** What a worker requests for an agent's slot (SB-8). */
+/** The operation that a worker requests for an agent's slot (SB-8). */
 export type SlotIntent =
   /** The agent runs: keep or reacquire the slot. */
   | 'run'
@@ -23,18 +23,18 @@ export type SlotStatus = 'active' | 'suspended' | 'paused' | 'waiting' | 'releas
 export type SlotAnswer =
   | {
       readonly state: SlotStatus;
-      /** Slot grant with which the agent may act; empty when it may not. */
+      /** Slot grant with which the agent may act; empty when the agent must not act. */
       readonly grant: string;
-      /** Expiry of the grant by the own clock, in milliseconds since 1970. */
+      /** Expiry of the grant on the local clock, in milliseconds since 1970. */
       readonly grantExpiresAt: number;
       readonly refusal?: never;
     }
   /** Reason code of the refusal; it does not affect the other agents of the batch. */
   | { readonly refusal: string; readonly state?: never };
 
-/** A slot grant that the worker holds; the services that it calls verify it. */
+/** A slot grant that the worker holds; the services that the worker calls verify the grant. */
 export interface SlotGrant {
   readonly token: string;
-  /** By the own clock, in milliseconds since 1970. */
+  /** Expiry on the local clock, in milliseconds since 1970. */
   readonly expiresAt: number;
 }

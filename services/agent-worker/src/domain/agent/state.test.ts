@@ -38,7 +38,7 @@ const event: fc.Arbitrary<AgentEvent> = fc.oneof(
 );
 
 describe('the state of an agent', () => {
-  it('ends exactly once, with the first end (AG-7, RT-4)', () => {
+  it('becomes terminal at most once, with the first stop reason (AG-7, RT-4)', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 40 }), (events) => {
         const first = events.find(({ type }) => type === 'ended');
@@ -58,7 +58,7 @@ describe('the state of an agent', () => {
     );
   });
 
-  it('is always a known state, with a stop reason only when terminal (AG-7)', () => {
+  it('is a known state and has a stop reason if and only if it is terminal (AG-7)', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 40 }), (events) => {
         const { state, stopReason: reason, waitingFor } = events.reduce(reduceAgent, DELIVERED);
@@ -84,7 +84,7 @@ describe('the state of an agent', () => {
     expect(after({ type: 'claimed', at: LATER })).toBe('RUNNING');
   });
 
-  it('resumes a parked agent on a signal or when it is due (AG-7)', () => {
+  it('resumes a parked agent on the signal `resumed` or when it is due (AG-7)', () => {
     const parked = reduceAgent(DELIVERED, { type: 'parked', until: LATER });
     expect(reduceAgent(parked, { type: 'signalled', name: 'resumed' }).state).toBe('RUNNING');
     expect(reduceAgent(parked, { type: 'signalled', name: 'approval:op-1' }).state).toBe('PARKED');
@@ -92,7 +92,7 @@ describe('the state of an agent', () => {
     expect(reduceAgent(parked, { type: 'claimed', at: LATER }).state).toBe('RUNNING');
   });
 
-  it('keeps a preempted agent parked until it is resumed (SB-4, AG-7)', () => {
+  it('keeps a preempted agent parked until it is resumed or its approval arrives (SB-4, AG-7)', () => {
     const preempted = reduceAgent(DELIVERED, { type: 'preempted' });
     expect(preempted).toMatchObject({ state: 'PARKED', waitingFor: ['slot'] });
     expect(reduceAgent(preempted, { type: 'claimed', at: LATER }).state).toBe('PARKED');
@@ -103,7 +103,7 @@ describe('the state of an agent', () => {
     expect(reduceAgent(asks, { type: 'signalled', name: 'approval:part_1' }).state).toBe('RUNNING');
   });
 
-  it('waits for a tool only during the call (AG-7)', () => {
+  it('is WAITING_FOR_TOOL only during a tool call (AG-7)', () => {
     const called = reduceAgent(DELIVERED, { type: 'tool_called' });
     expect(called.state).toBe('WAITING_FOR_TOOL');
     expect(reduceAgent(called, { type: 'tool_answered' }).state).toBe('RUNNING');

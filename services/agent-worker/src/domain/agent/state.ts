@@ -13,11 +13,12 @@ const SLOT = 'slot';
 export interface AgentStatus {
   readonly state: RunState;
   /**
-   * Signals that a SUSPENDED agent waits for. For a PARKED agent: `slot` after a preemption, with the approval of its
-   * partial final if there is one; or its wait for other code (BD-6); empty when it is halted.
+   * Signals that a SUSPENDED agent waits for. For a PARKED agent: `slot` after a preemption, and the approval signal of
+   * its partial final answer if one is pending; or `code:…` when it waits for a worker with matching code (BD-6); empty
+   * when it is halted.
    */
   readonly waitingFor: readonly string[];
-  /** When a SUSPENDED or PARKED agent wakes without a signal. */
+  /** Time at which a SUSPENDED or PARKED agent wakes without a signal; undefined if only a signal wakes it. */
   readonly wakeAt: Date | undefined;
   /** Stop reason; undefined until the agent has ended. */
   readonly stopReason: string | undefined;
@@ -35,12 +36,12 @@ export type AgentEvent =
       readonly waitingFor: readonly string[];
       readonly wakeAt?: Date | undefined;
     }
-  /** The agent is halted or frozen, or waits for other code, and retries at a time. */
+  /** The agent is halted or frozen, or waits for a worker with matching code; it is retried at `until`. */
   | { readonly type: 'parked'; readonly until: Date; readonly waitingFor?: string }
   /** The agent has lost its slot and waits until it has one again (SB-4). */
   | {
       readonly type: 'preempted';
-      /** The approval signal of its partial final; it wakes the agent without a slot. */
+      /** The approval signal of its partial final answer; this signal wakes the agent even without a slot. */
       readonly approval?: string | undefined;
     }
   /** The agent received a signal. */
@@ -105,7 +106,10 @@ export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus
   }
 }
 
-/** Returns the state that clients see: a suspended agent that asked a person waits for input (AG-7). */
+/**
+ * Returns the state that clients see: WAITING_FOR_INPUT for an agent that is suspended until a person answers,
+ * otherwise the state of the agent (AG-7).
+ */
 export function shownState({
   state,
   waitingFor,

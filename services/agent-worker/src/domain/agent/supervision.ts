@@ -1,6 +1,6 @@
 import { Supervision, type SupervisionFields } from '@writ/kernel';
 
-/** Serializes an agent's supervision; money becomes decimal digits, because JSON has no bigint. */
+/** Serializes an agent's supervision; amounts of money become decimal strings, because JSON has no bigint. */
 export function supervisionText(supervision: SupervisionFields): string {
   return JSON.stringify(supervision, (_, value: unknown) =>
     typeof value === 'bigint' ? String(value) : value,

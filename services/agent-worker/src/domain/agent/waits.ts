@@ -1,9 +1,9 @@
 import { isHumanReply, isReply } from './message.ts';
 
-/** The signals that an agent waits for, with the times at which it began to (AG-7). */
+/** The signals that an agent waits for, each with the start time of the wait (AG-7). */
 export type Waits = ReadonlyMap<string, Date>;
 
-/** What ends a wait: the answer of a person, another signal, or a timer. */
+/** The event that ends a wait: the answer of a person, another signal, or a timer. */
 export type WaitKind = 'input' | 'signal' | 'timer';
 
 /** Prefix of the signals of timers. */
@@ -21,14 +21,17 @@ export function waitsText(waits: Waits): string {
   return JSON.stringify(Object.fromEntries(waits));
 }
 
-/** Returns the waits of an agent that is suspended: a wait that a replay continues keeps its beginning. */
+/**
+ * Returns the waits of an agent that is being suspended. A signal that the agent already waited for keeps its start
+ * time.
+ */
 export function continueWaits(before: Waits, names: readonly string[], at: Date): Waits {
   return new Map(names.map((name) => [name, before.get(name) ?? at]));
 }
 
 /**
- * Returns the kind of a wait for a signal; undefined for waits that have other spans: the supervisor records a wait for
- * an approval, and the child runs during a wait for its reply.
+ * Returns the kind of a wait for a signal; undefined when another component already records a span for that time: the
+ * supervisor for an approval, and the child agent for its reply.
  */
 export function waitKindOf(name: string): WaitKind | undefined {
   if (name.startsWith(APPROVAL) || isReply(name)) return undefined;

@@ -19,14 +19,14 @@ const decision: Decision = {
 };
 
 describe('a decision', () => {
-  it('refuses with its stop reason, or as a block (SV-1, AG-10)', () => {
+  it('is refused with its stop reason, or with supervisor_block if it has none (SV-1, AG-10)', () => {
     expect(refusalOf({ ...decision, stopReason: 'human_rejected' })).toBe('human_rejected');
     expect(refusalOf(decision)).toBe('supervisor_block:email_before_refund');
     const executedAction = { kind: 'final', answer: 'Done.' } as const;
     expect(refusalOf({ ...decision, verdict: 'approve', executedAction })).toBeUndefined();
   });
 
-  it('names the phase in which it stopped (SV-7)', () => {
+  it('determines the phase in which the proposal stopped (SV-7)', () => {
     expect(phaseOfRefusal(decision)).toBe('supervisor');
     expect(phaseOfRefusal({ ...decision, verdict: 'invalid' })).toBe('worker');
     expect(phaseOfRefusal({ ...decision, stopReason: 'max_steps' })).toBe('worker');
@@ -35,11 +35,11 @@ describe('a decision', () => {
     expect(phaseOfRefusal({ ...decision, humanApproval })).toBe('human_approval');
   });
 
-  it('can be stored without its writ (SV-6)', () => {
+  it('is stored without its writ and the expiry of the writ (SV-6)', () => {
     expect(withoutWrit({ ...decision, writ: 'secret', writExpiresAt: 1 })).toEqual(decision);
   });
 
-  it('is reportable to the model when policy, a human or a tool refused, but not for a limit of the run (AG-10)', () => {
+  it('is reported to the model if policy, a human or a tool refused, but not at a limit of the run (AG-10)', () => {
     const reportable = ['supervisor_block:x', 'human_rejected', 'loop_detected:x', 'tool_error:x'];
     const stops = ['max_steps', 'max_tool_calls', 'deadline', 'budget_exhausted:cost', 'nonsense'];
     expect(reportable.filter(isReportableToModel)).toEqual(reportable);

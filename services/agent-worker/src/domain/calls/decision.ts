@@ -29,16 +29,16 @@ export interface Decision {
   /** The approved action; absent until the proposal is approved. */
   readonly executedAction?: Action;
   readonly executedFrom?: ExecutedFrom;
-  /** The writ for the gateway; removed from a review that is not committed before the call has an outcome. */
+  /** The writ for the gateway. Removed once the call has an outcome, if the review is not committed yet. */
   readonly writ?: string;
   /** Expiry of the writ by the supervisor's clock, in milliseconds since 1970. */
   readonly writExpiresAt?: number;
   readonly approvalId: string;
   readonly humanApproval?: {
     readonly approved: boolean;
-    /** What the approver wrote. */
+    /** Comment of the approver. */
     readonly comment: string;
-    /** What the approval rests on, as the supervisor recorded it. */
+    /** Basis of the approval, as recorded by the supervisor. */
     readonly basis: string;
   };
   /** Whether the decision is final; false while an approval is pending. */
@@ -78,8 +78,9 @@ export function withoutWrit(decision: Decision): Decision {
 const REPORTABLE_ERRORS = ['invalid_action:', 'tool_error:', 'tool_bad_result:'];
 
 /**
- * Whether a model may see a stop and continue (AG-10): a refusal by policy, a human or a tool limit, an
- * invalid action, or an error of the tool. Limits of the run, its budget and its deadline always stop the agent.
+ * Whether the agent reports this stop reason to the model and continues (AG-10): true for a refusal by policy, a human
+ * or a tool limit, for an invalid action, and for an error of the tool. Limits of the run, its budget and its deadline
+ * always stop the agent.
  */
 export function isReportableToModel(stopReason: string): boolean {
   if (!isStopReason(stopReason)) return false;
@@ -94,6 +95,6 @@ export interface SpawnAnswer {
   readonly decision: Decision;
   /** The new child, if there is one. */
   readonly child?: AgentRef;
-  /** Why no slot was available, in the words of spawn-budget; empty otherwise. */
+  /** Message of spawn-budget when no slot was available; empty otherwise. */
   readonly slotRefusal: string;
 }

@@ -9,7 +9,7 @@ export type {
 
 /** Receives a model's output while it is generated; for display only. */
 export interface DeltaListener {
-  /** A call or its retry started; output is delivered from the beginning again. */
+  /** A call or a retry of the call started; the output is delivered from its beginning. */
   begun(): void;
   /** An attempt started; numbered from 1. */
   attemptStarted(attempt: number): void;

@@ -81,7 +81,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
 ];
 
 describe('an error of a peer', () => {
-  it('has one reaction, by its reason and kind (SYS-3, SYS-4, BD-3)', () => {
+  it('determines the reaction by its reason and kind (SYS-3, SYS-4, BD-3)', () => {
     for (const [error, reaction] of CASES) {
       expect({ reason: error.reason, ...reactTo(error) }).toEqual({
         reason: error.reason,

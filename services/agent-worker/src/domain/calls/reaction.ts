@@ -3,8 +3,8 @@ import { isStopReason, type WritError } from '@writ/kernel';
 /** How a worker reacts to a peer's error. */
 export type Reaction =
   /**
-   * Retry the same call later, with new tokens or a new writ if the clock of their issuer was wrong (BD-3) or
-   * the peer does not know their key yet.
+   * Retry the same call later. If `renews` is set, first renew the tokens or the writ: the peer rejected them because a
+   * clock is wrong (BD-3) or because the peer does not have the signing key yet.
    */
   | { readonly kind: 'retry'; readonly renews?: 'tokens' | 'writ' }
   /** Refresh the agent tokens, then retry. */
@@ -15,11 +15,11 @@ export type Reaction =
   | { readonly kind: 'renew_slot' }
   /** The agent may not act now: park it and retry later. */
   | { readonly kind: 'park' }
-  /** The call_id has the record of another request: it was made by different code (RT-1). */
+  /** The peer recorded a different request under this call_id, because different agent code made the call (RT-1). */
   | { readonly kind: 'diverged' }
   /** Another worker has claimed the agent: write nothing more. */
   | { readonly kind: 'abandon' }
-  /** The agent has already ended, with this stop reason if the peer named it. */
+  /** The agent has already ended; `stopReason` is undefined if the response of the peer does not contain it. */
   | { readonly kind: 'ended'; readonly stopReason: string | undefined }
   /** No retry can succeed: the agent stops. */
   | { readonly kind: 'stop'; readonly stopReason: string };
@@ -33,14 +33,14 @@ const RETRIED_KINDS: readonly WritError['kind'][] = [
 ];
 
 /**
- * Checks of a token that pass later: those of its times, once a clock is corrected (BD-3), and that of its
- * key, once every replica of its issuer has read a rotated key (SV-6).
+ * Token checks that can succeed on a later retry: `iat` and `nbf` after a clock is corrected (BD-3), and `kid` after
+ * every replica of the issuer has read a rotated key (SV-6).
  */
 const TRANSIENT_CHECKS: readonly (string | undefined)[] = ['iat', 'nbf', 'kid'];
 
 /**
- * Returns the reaction to a peer's error. Permanent errors stop the agent; all other calls are
- * retried under the same call_id, which is safe because they are idempotent (RT-1).
+ * Returns the reaction to a peer's error. A permanent error stops the agent. After a transient error, the call is
+ * retried under the same call_id, which is safe because calls are idempotent (RT-1).
  */
 export function reactTo(error: WritError): Reaction {
   const { reason, metadata } = error;
@@ -53,7 +53,7 @@ export function reactTo(error: WritError): Reaction {
       return { kind: 'diverged' };
     case 'HALTED':
     case 'FROZEN':
-    // The tenant got workers of its own while the agent ran: the configuration may change back.
+    // Since the agent started, the tenant was assigned to other workers; the configuration may be reverted.
     case 'TENANT_NOT_SERVED':
       return { kind: 'park' };
     case 'SLOT_GRANT_REQUIRED':
@@ -64,9 +64,9 @@ export function reactTo(error: WritError): Reaction {
       return { kind: 'ended', stopReason };
     case 'TOKEN_EXPIRED':
     case 'TOKEN_INVALID':
-    // Every call has the token that it needs, so it was lost in transit.
+    // The worker sends the required token with every call, so the token was lost in transit.
     case 'TOKEN_MISSING':
-      // A service token is renewed by itself.
+      // Service tokens are renewed automatically.
       if (metadata.token === 'service') return { kind: 'retry' };
       if (!TRANSIENT_CHECKS.includes(metadata.check)) return { kind: 'refresh_tokens' };
       return metadata.token === 'agent' ? { kind: 'retry', renews: 'tokens' } : { kind: 'retry' };
@@ -78,7 +78,7 @@ export function reactTo(error: WritError): Reaction {
     case 'BUDGET_EXHAUSTED':
       return { kind: 'stop', stopReason: stopReason ?? budgetStop(metadata.dimension) };
   }
-  // A call that was cancelled in transit has no outcome yet.
+  // `cancelled` does not stop the agent: the call was cancelled before it had an outcome and is retried.
   if (stopReason !== undefined && stopReason !== 'cancelled') return { kind: 'stop', stopReason };
   if (RETRIED_KINDS.includes(error.kind)) return { kind: 'retry' };
   return { kind: 'stop', stopReason: `error:${reason.toLowerCase()}` };

@@ -18,14 +18,14 @@ export interface ToolOutcome {
   readonly stopReason: string;
   /** One sentence for the model. */
   readonly message: string;
-  /** The result, byte for byte; absent without one. */
+  /** The result, unchanged byte for byte; absent when the tool returned no result. */
   readonly content?: string;
   readonly contentKind: 'json' | 'text' | 'image' | 'none';
   /** Signed receipt of the outcome (JWS). */
   readonly receipt: string;
 }
 
-/** A receipt, and its result, to be attached to the next review (SV-7). */
+/** A receipt and the result of the call, to be attached to the next review (SV-7). */
 export interface PendingReceipt {
   readonly callId: string;
   readonly receipt: string;

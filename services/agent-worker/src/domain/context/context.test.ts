@@ -72,14 +72,14 @@ describe('a view of a conversation', () => {
     );
   });
 
-  it('is the conversation itself when it fits (AG-8)', () => {
+  it('is the unchanged conversation when it fits the budget (AG-8)', () => {
     const budget = tokensOf(talk, count);
     expect(slidingWindow(talk, budget, count)).toBe(talk);
     expect(compact(talk, budget, count, { keepLast: 1, marker })).toBe(talk);
     expect(planSummary(talk, budget, count, 1)).toBeUndefined();
   });
 
-  it('fits its budget when instructions and the last exchange do (AG-8)', () => {
+  it('fits the budget if the instructions and the last exchange fit (AG-8)', () => {
     fc.assert(
       fc.property(conversations, fc.nat({ max: 300 }), (turns, budget) => {
         const { head, exchanges } = exchangesOf(turns);
@@ -90,7 +90,7 @@ describe('a view of a conversation', () => {
     );
   });
 
-  it('slides to the latest exchanges (AG-8)', () => {
+  it('contains the instructions and the latest exchanges that fit (AG-8)', () => {
     expect(slidingWindow(talk, 40, count).map(({ text }) => text)).toEqual([
       'rules',
       'call b',
@@ -100,7 +100,7 @@ describe('a view of a conversation', () => {
     ]);
   });
 
-  it('is compacted to the first exchange, a marker and the last ones (AG-8)', () => {
+  it('is compacted to the first exchange, a marker and the last exchanges (AG-8)', () => {
     const view = compact(talk, 58, count, { keepLast: 2, marker });
     expect(view.map(({ text }) => text)).toEqual([
       'rules',
@@ -113,7 +113,7 @@ describe('a view of a conversation', () => {
     ]);
   });
 
-  it('has long tool results truncated and marked, without split characters (AG-8)', () => {
+  it('truncates and marks long tool results without splitting a character (AG-8)', () => {
     const results = ['abc😀def', 'abcd'].map((text) => ({ id: 'use-1', text, isError: false }));
     const turns = [{ role: 'tool', results } as const, { role: 'user', text: 'abcdef' } as const];
     expect(truncateToolResults(turns, 4)).toMatchObject([
@@ -122,7 +122,7 @@ describe('a view of a conversation', () => {
     ]);
   });
 
-  it('separates its older part for a summary (AG-8)', () => {
+  it('separates the turns to summarize from the latest exchanges (AG-8)', () => {
     const plan = planSummary(talk, 40, count, 1);
     expect(plan?.head.map(({ text }) => text)).toEqual(['rules']);
     expect(plan?.older).toHaveLength(6);

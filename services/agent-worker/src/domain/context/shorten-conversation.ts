@@ -43,9 +43,9 @@ export interface CompactOptions<T> {
 }
 
 /**
- * Reduces a conversation over `budget` tokens to its instructions, its first exchange, a marker and
- * its last exchanges (AG-8, `compact`). Keeps fewer than `keepLast` when they do not fit, but
- * always the last one.
+ * Reduces a conversation of more than `budget` tokens to its instructions, its first exchange, a marker and its last
+ * exchanges (AG-8, `compact`). Keeps fewer than `keepLast` exchanges at the end if they do not fit, but always the last
+ * exchange.
  */
 export function compact<T extends Turn>(
   turns: readonly T[],
@@ -69,8 +69,8 @@ export function compact<T extends Turn>(
 
 /**
  * Returns the latest exchanges that fit into `budget` tokens together with the instructions (AG-8, `sliding_window`).
- * The last exchange is always kept, even if it exceeds the budget. After the first tool call it contains the latest
- * tool calls and results, and the message with the request may be dropped.
+ * The last exchange is always kept, even if it exceeds the budget. After the first tool call, the last exchange
+ * consists of the latest tool calls and their results, so the message with the request may be dropped.
  */
 export function slidingWindow<T extends Turn>(
   turns: readonly T[],
@@ -88,7 +88,7 @@ export function slidingWindow<T extends Turn>(
   return from === 0 ? turns : [...head, ...exchanges.slice(from).flat()];
 }
 
-/** A conversation whose older part is to be summarised. */
+/** A conversation split for a summary of its older turns. */
 export interface SummaryPlan<T> {
   readonly head: readonly T[];
   /** The turns that the summary replaces. */
@@ -97,8 +97,9 @@ export interface SummaryPlan<T> {
 }
 
 /**
- * Plans the summary of a conversation over `budget` tokens: everything except its instructions and
- * its last `keepLast` exchanges (AG-8). Returns undefined when it fits or has no older part.
+ * Plans the summary of a conversation of more than `budget` tokens: the summary replaces all turns except the
+ * instructions and the last `keepLast` exchanges (AG-8). Returns undefined when the conversation fits the budget or has
+ * no further turns.
  */
 export function planSummary<T extends Turn>(
   turns: readonly T[],
@@ -114,7 +115,7 @@ export function planSummary<T extends Turn>(
   return { head, older, latest: exchanges.slice(-last).flat() };
 }
 
-/** Truncates and marks every tool result over `maxLength` characters (AG-8). */
+/** Truncates and marks every tool result that is longer than `maxLength` characters (AG-8). */
 export function truncateToolResults(turns: readonly ChatTurn[], maxLength: number): ChatTurn[] {
   return turns.map((turn) => {
     if (turn.role !== 'tool' || turn.results.every(({ text }) => text.length <= maxLength)) {

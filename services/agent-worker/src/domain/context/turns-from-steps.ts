@@ -2,9 +2,9 @@ import { isJsonObject, type JsonObject, type JsonValue, textOf } from '@writ/ker
 import type { ChatTurn, ToolUse, ToolUseResult } from '../calls/model-call.ts';
 
 /**
- * Rebuilds a conversation from stored steps (AG-8): `user_message` and `assistant_message` with
- * `text`, the latter also with `tool_calls` of `{id, tool, arguments}`; `tool_result` with
- * `call_id`, `text` and `is_error`. Skips other kinds of steps, calls without a result and results without a call.
+ * Rebuilds a conversation from stored steps (AG-8): `user_message` with `text`; `assistant_message` with `text` and
+ * `tool_calls`, a list of `{id, tool, arguments}`; `tool_result` with `call_id`, `text` and `is_error`. Skips other
+ * kinds of steps, calls without a result and results without a call.
  */
 export function turnsFromSteps(steps: readonly JsonObject[]): ChatTurn[] {
   const turns: ChatTurn[] = [];
@@ -31,7 +31,7 @@ function addResult(turns: ChatTurn[], result: ToolUseResult): void {
   }
 }
 
-/** Providers reject a call without its result and a result without its call. */
+/** Removes tool calls without a result and results without a call from the turns, because providers reject both. */
 function answeredOnly(turns: readonly ChatTurn[]): ChatTurn[] {
   return turns.flatMap((turn, index): ChatTurn[] => {
     const [before, after] = [turns[index - 1], turns[index + 1]];

@@ -22,7 +22,7 @@ function trips(observations: readonly GuardrailObservation[], limits = DEFAULT_G
 }
 
 describe('observe', () => {
-  it('stops a loop whose tool calls equal those before for the third time (AG-6)', () => {
+  it('stops a loop at the third repeat of the same tool calls (AG-6)', () => {
     expect(trips(Array.from({ length: 4 }, () => step(read('a'))))).toEqual([
       undefined,
       undefined,

@@ -3,8 +3,8 @@ import { canonicalJson, type JsonObject, sha256Hex } from '@writ/kernel';
 /** Limits of the guardrails (AG-6). */
 export interface GuardrailLimits {
   /**
-   * Maximum number of continuations of truncated answers by one agent in all, and by each of its parallel branches; 0
-   * disables them.
+   * Maximum number of times that an agent, or each of its parallel branches, continues a truncated answer; 0 disables
+   * continuations.
    */
   readonly maxTokensRecoveries: number;
   /** Number of repeats of the same tool calls at which the loop stops. */
@@ -61,9 +61,8 @@ export interface GuardrailOutcome {
 }
 
 /**
- * Updates the guardrails with an observation (AG-6). `max_tokens` trips when a truncated answer is
- * to be continued, `stuck` when the loop is to stop, `near_budget` once, when the budget is first
- * nearly used up.
+ * Updates the guardrails with an observation (AG-6). `max_tokens` trips when a truncated answer is to be continued,
+ * `stuck` when the loop is to stop, and `near_budget` only once, when the budget is nearly used up for the first time.
  */
 export function observe(
   limits: GuardrailLimits,

@@ -22,21 +22,21 @@ describe('a journal entry', () => {
     expect(() => assertSameOperation(recorded, { ...recorded }, 'refund-1')).not.toThrow();
   });
 
-  it('rejects a different operation with the position and both operations (RT-1)', () => {
+  it('rejects a different operation; the error names the position and both operations (RT-1)', () => {
     const asked: Operation = { ...recorded, kind: 'review', argsDigest: 'b'.repeat(64) };
     expect(() => assertSameOperation(recorded, asked, 'refund-1')).toThrow(
       'refund-1 diverges from its journal at index 3: recorded llm (aaaaaaaaaaaa), but the agent requested review (bbbbbbbbbbbb).',
     );
   });
 
-  it('rejects different arguments with both digests (RT-1)', () => {
+  it('rejects different arguments; the error contains both digests (RT-1)', () => {
     const asked: Operation = { ...recorded, argsDigest: 'b'.repeat(64) };
     expect(() => assertSameOperation(recorded, asked, 'refund-1')).toThrow(
       'requested llm with different arguments (aaaaaaaaaaaa recorded, bbbbbbbbbbbb requested)',
     );
   });
 
-  it('is replayed without its arguments when an earlier version recorded it (RT-1, BD-6)', () => {
+  it('of an earlier version is replayed without comparing its arguments (RT-1, BD-6)', () => {
     const asked: Operation = { ...recorded, argsDigest: 'b'.repeat(64) };
     const older = { ...recorded, version: 1 };
     expect(() => assertSameOperation(older, asked, 'refund-1', 2)).not.toThrow();
@@ -45,31 +45,31 @@ describe('a journal entry', () => {
     expect(() => assertSameOperation(older, other, 'refund-1', 2)).toThrow('requested review');
   });
 
-  it('is rejected when a later version recorded it (RT-1, BD-6)', () => {
+  it('of a later version is rejected (RT-1, BD-6)', () => {
     expect(() => assertSameOperation({ ...recorded, version: 2 }, recorded, 'refund-1', 1)).toThrow(
-      'recorded llm (aaaaaaaaaaaa), but the agent knows llm only up to version 1, not 2.',
+      'recorded llm (aaaaaaaaaaaa), but the agent supports llm only up to version 1, not version 2.',
     );
   });
 
-  it('carries the version of its operation unless that is the first (RT-1, BD-6)', () => {
+  it('contains the version of its operation, except for version 1 (RT-1, BD-6)', () => {
     expect(recordedKind('llm', 1)).toBe('llm');
     expect(recordedKind('llm', 2)).toBe('llm@2');
     expect(readRecordedKind('llm')).toEqual({ kind: 'llm', version: 1 });
     expect(readRecordedKind('llm@2')).toEqual({ kind: 'llm', version: 2 });
   });
 
-  it('detects operations that were not requested (RT-1)', () => {
+  it('is reported when the agent has not requested its operation (RT-1)', () => {
     expect(() => assertAllReplayed([recorded], () => 4, 'refund-1')).not.toThrow();
     expect(() => assertAllReplayed([recorded], () => 3, 'refund-1')).toThrow('at index 3');
   });
 
-  it('derives the same id in every replay (RT-1)', () => {
+  it('has a call_id that depends only on its branch and position (RT-1)', () => {
     const ids = [0, 1, 12].map((position) => callIdOf({ branch: '', position }));
     expect(ids).toEqual(['op-0', 'op-1', 'op-12']);
     expect(callIdOf({ branch: '3.1', position: 0 })).toBe('op-3-1-0');
   });
 
-  it('derives a unique, valid id for every position at any depth (RT-1)', () => {
+  it('has a unique, valid call_id at every position and depth (RT-1)', () => {
     const path = fc.array(fc.nat(300), { minLength: 1, maxLength: 31 });
     const place = path.filter(({ length }) => length % 2 === 1);
     fc.assert(
@@ -83,7 +83,7 @@ describe('a journal entry', () => {
     );
   });
 
-  it('names the branch of a divergence (RT-1)', () => {
+  it('is reported with its branch when it diverges (RT-1)', () => {
     const inBranch = { ...recorded, branch: '3.1' };
     expect(() => assertAllReplayed([inBranch], () => 0, 'refund-1')).toThrow('at index 3.1.3');
   });

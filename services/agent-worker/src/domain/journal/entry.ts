@@ -32,8 +32,8 @@ export interface Place {
   /** Sequence number of the operation within its branch, from 0. */
   readonly position: number;
   /**
-   * Index of the effect within an operation that has several: a proposal is review, wait and
-   * execution.
+   * Index of the effect within an operation that consists of several effects, such as the review, wait and execution of
+   * a proposal.
    */
   readonly part: number;
 }
@@ -49,15 +49,15 @@ export interface Operation extends Place {
 export interface JournalEntry extends Operation {
   /** Plain JSON. */
   readonly value: unknown;
-  /** Version of the operation by which it was recorded; default: the current one. */
+  /** Version of the operation under which the entry was recorded; default: the current one. */
   readonly version?: number;
 }
 
 /**
- * Versions of the operations whose arguments or values changed since the first release; the others
- * have version 1. A change with which test/recorded-journals.test.ts fails must raise the version of
- * its operation here: entries of an earlier version are replayed without a comparison of their arguments,
- * and workers with earlier code leave the agent to workers with the new code (BD-6).
+ * Versions of the operations whose arguments or values changed since the first release; the others have version 1. A
+ * change that makes test/recorded-journals.test.ts fail must raise the version of the changed operation here: entries
+ * of an earlier version are replayed without a comparison of their arguments, and workers with earlier code leave the
+ * agent to workers with the new code (BD-6).
  */
 const VERSIONS: Readonly<Partial<Record<OperationKind, number>>> = {};
 
@@ -66,7 +66,10 @@ function versionOf(kind: OperationKind): number {
   return VERSIONS[kind] ?? 1;
 }
 
-/** Returns the text by which a journal records an operation and its version: `llm`, later `llm@2`. */
+/**
+ * Returns the text with which a journal records an operation and its version: `llm` for version 1, `llm@2` for version
+ * 2.
+ */
 export function recordedKind(kind: OperationKind, version = versionOf(kind)): string {
   return version === 1 ? kind : `${kind}@${version}`;
 }
@@ -91,7 +94,7 @@ export function callIdOf({ branch, position }: Pick<Place, 'branch' | 'position'
 }
 
 /**
- * Compares a requested operation with the journaled one at the same position. The arguments of an
+ * Compares a requested operation with the journaled operation at the same position. The arguments of an
  * entry of an earlier version are not compared; an entry of a later version always diverges.
  * @param current version of the requested operation
  * @throws DataLossError JOURNAL_DIVERGENCE with the position and both operations (RT-1)
@@ -105,7 +108,7 @@ export function assertSameOperation(
   const sameKind = recorded.kind === asked.kind;
   const { version = current } = recorded;
   if (sameKind && version > current) {
-    const known = `knows ${asked.kind} only up to version ${current}, not ${version}`;
+    const known = `supports ${asked.kind} only up to version ${current}, not version ${version}`;
     throw divergence(agent, recorded, known);
   }
   if (sameKind && (version < current || recorded.argsDigest === asked.argsDigest)) return;
@@ -135,8 +138,8 @@ export function assertAllReplayed(
 }
 
 /**
- * Checks that an agent restores its checkpoint at the same position as before and requests nothing
- * else there.
+ * Checks that an agent restores its checkpoint at the position at which it called restore before it saved the
+ * checkpoint, and requests no other operation at that position.
  * @param asked number of operations requested so far
  * @param instead the operation that is requested instead of the restore
  * @throws DataLossError JOURNAL_DIVERGENCE with the position and both operations

@@ -11,8 +11,8 @@ import { PeerRefusal } from '../unwinding.ts';
 const PART = { ask: 0, reply: 1, end: 2 } as const;
 
 /**
- * Waits, suspended, for a child's reply and then ends the child unconditionally, so that its slot
- * is released (AG-3). The timeout is paused while the child is parked (SB-4).
+ * Suspends the agent until the child replies or the timeout expires, and then ends the child unconditionally, so that
+ * its slot is released (AG-3). The timeout is paused while the child is parked (SB-4).
  */
 export async function ask(scope: RunScope, child: AgentRef, timeoutMs: number): Promise<Reply> {
   const call = scope.cursor.next();
@@ -69,7 +69,7 @@ async function endChild(
       peers.supervisor.endChild({ callId, childInstance: instance, outcome }, options),
     );
   } catch (error) {
-    // The supervisor ends remaining children with their parent at the latest.
+    // If the supervisor refuses the request, it ends the child later, together with the parent.
     if (!(error instanceof PeerRefusal)) throw error;
     value = error.stopReason;
   }

@@ -25,7 +25,7 @@ export async function spawn(
   const { callId } = call;
   const empty = (['tools', 'models'] as const).find((field) => options[field]?.length === 0);
   if (empty !== undefined) {
-    // On the wire an empty list means all of them, which is the opposite of a restriction.
+    // In a request to the supervisor, an empty list means no restriction.
     const message = `${empty} must not be an empty list; omit it to allow all ${empty} of ${agent}.`;
     return { kind: 'failed', callId, stopReason: 'error:invalid_spawn', message };
   }
@@ -70,7 +70,7 @@ async function spawnChild(
   };
   const recorded = journal.recall(operation)?.value as Recorded | undefined;
   if (recorded !== undefined) {
-    // A refused request delivered nothing.
+    // The supervisor did not store the receipts of a refused request.
     if (!('failure' in recorded)) carried.acknowledgeAll();
     return recorded;
   }

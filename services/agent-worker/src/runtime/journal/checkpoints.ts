@@ -9,9 +9,8 @@ import type { Commits } from './commits.ts';
 import type { BranchCursor, Journal } from './journal.ts';
 
 /**
- * The checkpoints of a long-running agent, from which replays start instead of from its beginning
- * (RT-1). A checkpoint is committed with the preceding entries, so that journal and state are
- * consistent.
+ * The checkpoints of a long-running agent. Replays start at the latest checkpoint instead of the beginning of the
+ * journal (RT-1). A checkpoint is committed with the preceding entries, so that journal and state are consistent.
  */
 export class Checkpoints {
   readonly #session: LeaseSession;
@@ -42,7 +41,8 @@ export class Checkpoints {
 
   /**
    * Restores the latest checkpoint.
-   * @throws CodeMismatched when it was restored at another position before; InternalError CHECKPOINT_IN_BRANCH
+   * @throws CodeMismatched when the agent called restore at another position before it saved the checkpoint;
+   *   InternalError CHECKPOINT_IN_BRANCH
    */
   async restore(cursor: BranchCursor): Promise<Restored | undefined> {
     assertAlone(cursor);
@@ -57,7 +57,7 @@ export class Checkpoints {
   /**
    * Saves a checkpoint with the next commit.
    * @throws CodeMismatched when the agent has not requested all journaled operations before this position;
-   *   InternalError CHECKPOINT_IN_BRANCH, or CHECKPOINT_UNEXPECTED when it never called restore
+   *   InternalError CHECKPOINT_IN_BRANCH, or CHECKPOINT_UNEXPECTED when the agent has not called restore
    */
   take(cursor: BranchCursor, { state, added = [], needsFrom = 0 }: Checkpoint): void {
     assertAlone(cursor);

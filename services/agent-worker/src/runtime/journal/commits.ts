@@ -29,9 +29,9 @@ type CreateEvent = (at: Date) => WorkerEvent;
 /** The start of a step. */
 interface StepStart {
   readonly step: number;
-  /** The signal that the step waits for; empty for none. */
+  /** The signal that the step waits for; empty when it waits for no signal. */
   readonly waitsFor: string;
-  /** The step before it; zero for none. */
+  /** The number of the previous step; zero for the first step. */
   readonly lastStep: number;
 }
 
@@ -41,15 +41,15 @@ export interface CommitExtras {
   readonly changes?: AgentChanges;
   /** Additional writes; an error rolls back the whole commit. */
   readonly also?: Write;
-  /** What `also` touches besides rows of the run. */
+  /** Transaction options for the rows that `also` reads or writes and that do not belong to the run. */
   readonly touched?: Pick<TransactionOptions, 'tenant' | 'resource'>;
 }
 
 /**
- * Collects an agent's changes since the last commit (entries, consumed signals, steps) and commits
- * them together: before an effect that depends on something that a replay could change, when the
- * agent is suspended or ends, and soon after the start of a step. What is lost with the process is
- * requested again: services return their recorded answers (RT-1).
+ * Collects an agent's changes since the last commit (entries, consumed signals, steps) and commits them together:
+ * before an effect that depends on something that a replay could change, when the agent is suspended or ends, and soon
+ * after the start of a step. After a crash, the agent requests uncommitted results again, and the services return their
+ * recorded answers (RT-1).
  */
 export class Commits {
   readonly #session: LeaseSession;
@@ -77,7 +77,7 @@ export class Commits {
     /** Called after a commit that wrote to the outbox. */
     readonly onEvents: () => void;
     readonly progress: AgentProgress;
-    /** Its events are stored with each commit until the supervisor has acknowledged them. */
+    /** Pending receipts and events; each commit stores the events until the supervisor has acknowledged them. */
     readonly carried: PendingReceipts;
   }) {
     this.#session = parts.session;
@@ -96,22 +96,28 @@ export class Commits {
     this.#everUsed.add(signal);
   }
 
-  /** Whether the agent consumed a signal; a read before the commit still returns it. */
+  /**
+   * Whether the agent has consumed a signal under this lease; until the commit, the store still returns the signal as
+   * unconsumed.
+   */
   isUsed(signal: SignalRow['position']): boolean {
     return this.#everUsed.has(signal);
   }
 
-  /** Number of signals that the agent consumed and that are not committed yet. */
+  /** Number of consumed signals whose consumption is not committed yet. */
   get uncommittedSignals(): number {
     return this.#usedSignals.length;
   }
 
-  /** Adds a write to the next commit; the agent must not depend on it before. */
+  /** Adds a write to the next commit; the agent must not depend on the write before this commit. */
   add(write: Write): void {
     this.#writes.push(write);
   }
 
-  /** Emits an event with the next commit, in the order of these calls; requests carry it at once. */
+  /**
+   * Stores an event with the next commit, in the order of the calls to `emit`. Requests to the supervisor may carry the
+   * event before this commit.
+   */
   emit(create: CreateEvent): void {
     const event = create(this.#session.meta.clock.now());
     this.#events.push(event);
@@ -148,7 +154,7 @@ export class Commits {
   soon(): void {
     this.#delay ??= setTimeout(() => {
       this.commit().catch((error: unknown) => {
-        // Other errors repeat at the next required commit.
+        // Any other error recurs at the next required commit, which reports it.
         if (error instanceof LeaseLost) this.#session.interrupt('lost', true);
       });
     }, COMMIT_DELAY_MS);
@@ -175,9 +181,9 @@ export class Commits {
     const gathered = entries.length + signals.length + writes.length + events.length;
     if (gathered === 0 && changes === undefined && also === undefined) return;
     const carried = JSON.stringify(this.#carried.events);
-    // From now on the journal has the first reads that the agent took.
+    // This commit journals the first reads that the agent has used; the others are dropped.
     this.#session.dropFirst();
-    // The current values: the agent may continue during the write.
+    // Read before the write, because the agent may continue during the write.
     const columns = {
       journal_length: this.#journal.length,
       ...(this.#stepStarted > 0 && { step_started: this.#stepStarted }),

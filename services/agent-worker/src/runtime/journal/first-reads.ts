@@ -5,12 +5,13 @@ import type { WorkerPeers } from '../../peers/peers.ts';
 import { loadHistory } from '../../store/history.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 
-/** Longest time that a delivery waits for the list of tools, ms. */
+/** Timeout for reading the list of tools during a delivery, in milliseconds. */
 const LIST_TIMEOUT_MS = 1_000;
 
 /**
- * Reads what a delivered agent needs before its first effect. It is stored with the delivery, so that a replay has the
- * same without a commit of its own (RT-1, CO-1). What cannot be read now is left to the agent.
+ * Reads the data that a delivered agent needs before its first effect. The data is stored with the delivery, so that a
+ * replay uses the same data without an additional commit (RT-1, CO-1). If a read fails, the agent reads the data
+ * itself.
  */
 export async function readFirst(
   { store, peers }: { readonly store: WorkerStore; readonly peers: WorkerPeers },

@@ -12,7 +12,7 @@ import {
 import type { SegmentEntry } from '../../store/journal.ts';
 import { CodeMismatched } from '../unwinding.ts';
 
-/** An operation with the call_id that other services know it by. */
+/** The position of an operation and its call_id, which identifies it at other services. */
 export interface NumberedCall extends Pick<Place, 'branch' | 'position'> {
   readonly callId: string;
 }
@@ -33,7 +33,9 @@ export class BranchCursor {
     return { ...place, callId: callIdOf(place) };
   }
 
-  /** Number of operations so far. */
+  /**
+   * Number of operations that the branch has requested under this lease, including those before a restored checkpoint.
+   */
   get asked(): number {
     return this.#next;
   }
@@ -69,8 +71,7 @@ export interface JournalParts {
 }
 
 /**
- * An agent's journal during one lease: returns recorded entries and keeps new ones until they are
- * committed (RT-1).
+ * An agent's journal during one lease: returns recorded entries and keeps new entries until they are committed (RT-1).
  */
 export class Journal {
   readonly #agent: string;
@@ -100,7 +101,7 @@ export class Journal {
 
   /**
    * Returns the recorded entry of an operation, or undefined when the operation is new.
-   * @throws CodeMismatched when a different operation is recorded there
+   * @throws CodeMismatched when a different operation is recorded at its position
    */
   recall(operation: Operation): JournalEntry | undefined {
     if (this.#foldedAt !== undefined && this.#prologue === undefined && operation.branch === '') {
@@ -132,7 +133,7 @@ export class Journal {
     this.#pending[index] = { ...entry, value: withoutWrit(entry.value as Decision) };
   }
 
-  /** Whether recorded entries are left that the agent has not requested yet. */
+  /** Whether the journal contains recorded entries that the agent has not requested yet. */
   get isReplaying(): boolean {
     return this.#replayed.size < this.#recorded.size;
   }
@@ -161,7 +162,7 @@ export class Journal {
 
   /**
    * Continues at the latest checkpoint, if there is one.
-   * @throws CodeMismatched when it was restored at another position before
+   * @throws CodeMismatched when the agent called restore at another position before it saved the checkpoint
    */
   restore(cursor: BranchCursor): void {
     this.#prologue = cursor.asked;
@@ -203,7 +204,7 @@ export class Journal {
   }
 }
 
-/** Runs a comparison of the code with its journal. */
+/** Runs `compare` and converts the error JOURNAL_DIVERGENCE into CodeMismatched. */
 function assertSame(compare: () => void): void {
   try {
     compare();

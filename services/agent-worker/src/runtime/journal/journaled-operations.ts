@@ -13,12 +13,12 @@ export interface SharedState {
 
 /**
  * The operations of one branch of an agent: each is journaled, or its recorded result is returned (RT-1). After an
- * unwinding every operation is rejected, even if the agent caught it.
+ * unwinding, every operation is rejected, even if the agent caught the unwinding.
  */
 export class JournaledOperations {
   readonly #scope: RunScope;
   readonly #shared: SharedState;
-  /** What this branch waits for. */
+  /** The wait of this branch; undefined while it runs. */
   #wait: BranchSuspended | undefined;
 
   constructor(scope: RunScope, shared: SharedState) {
@@ -28,16 +28,16 @@ export class JournaledOperations {
 
   /**
    * Checks that the agent may continue.
-   * @throws Unwinding, also one that was thrown before and that the agent may have caught
+   * @throws Unwinding, including an earlier one that the agent may have caught
    */
   check(): void {
     this.#assertNotUnwinding();
-    // A slot may be back before the next operation, but an unwinding is permanent.
+    // An unwinding is permanent, even if the agent regains its slot before the next operation.
     this.sticky(() => this.#scope.session.check(this.#scope.journal.isReplaying));
   }
 
   /**
-   * Throws again what the agent may have caught: its code does not fit its journal (RT-1).
+   * Throws the CodeMismatched error again if one was thrown, because the agent may have caught it (RT-1).
    * @throws CodeMismatched
    */
   assertCodeMatched(): void {
@@ -62,9 +62,10 @@ export class JournaledOperations {
   }
 
   /**
-   * Runs an operation of another service or of the store of the worker. Before an effect, what it may depend on is
-   * committed; the effect is idempotent by call_id. The result of a read is committed before the next effect, because a
-   * repeat may have another result; the value of `delivered` is stored with the delivery and needs no such commit.
+   * Runs an operation that calls another service or uses the worker's store. Before an effect, the pending entries are
+   * committed if a replay could change one of them; the effect itself is idempotent by call_id. The result of a read is
+   * committed before the next effect, because a repeated read may return another result; the value of `delivered` is
+   * stored with the delivery and requires no such commit.
    */
   async remote<T>(
     kind: OperationKind,

@@ -1,18 +1,21 @@
 import type { StoreDialect } from '@writ/store';
 
 /**
- * Maximum number of runs in one claim on a database that replicas share: as many as a transaction may lock. A
- * transaction with more runs is serialized with all others.
+ * Maximum number of runs in one claim on a database that replicas share; equals the maximum number of runs that a
+ * transaction can lock. A transaction with more runs is serialized with all other transactions.
  */
 const MAX_RUNS = 32;
 
-/** Number of rows that a replica reads on such a database for each row that it may claim, to choose from them. */
+/**
+ * Number of rows that a replica reads for each agent that it can run, on a database that replicas share. The replica
+ * chooses from these rows at random.
+ */
 export const CLAIM_WINDOW = 4;
 
 /**
  * Returns the rows that this process tries to claim next. Replicas that search at the same time find the same rows;
- * each tries some of them at random, of at most {@link MAX_RUNS} runs, so that they seldom wait for each other (SYS-5).
- * On SQLite, which has a single process, the first rows of `found` are returned.
+ * each replica therefore picks rows of at most {@link MAX_RUNS} runs at random, so that replicas rarely wait for each
+ * other (SYS-5). On SQLite, which has a single process, the first rows of `found` are returned.
  */
 export function claimBatch<T extends { readonly tenant: string }>(
   found: readonly T[],

@@ -30,7 +30,7 @@ interface LeaseSettings extends Omit<RenewalSettings, 'owner'> {
    * on PostgreSQL is a new id at each start, and the previous leases then have to expire.
    */
   readonly workerId: string;
-  /** Tenants whose agents it claims; empty for all (SYS-6). */
+  /** Tenants whose agents the worker claims; empty for all (SYS-6). */
   readonly tenants: readonly string[];
   /** Interval between two scans without a wake-up. */
   readonly pollMs: number;
@@ -45,9 +45,9 @@ export interface ClaimLoopParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: LeaseSettings;
-  /** Whether the own clock is wrong; then no timer is fired and no agent is claimed. Default: never. */
+  /** Whether the local clock is wrong; while it is, the loop fires no timers and claims no agents. Default: never. */
   readonly isClockSkewed?: () => boolean;
-  /** The time that other workers act on (BD-3). */
+  /** Returns the time for values that other workers compare with their clocks, such as lease expiries (BD-3). */
   readonly sharedNow: () => Date;
   /** Runs an agent for one lease. */
   readonly run: (session: LeaseSession) => Promise<LeaseOutcome>;
@@ -58,18 +58,18 @@ export class ClaimLoop {
   readonly #parts: ClaimLoopParts;
   readonly #sessions = new Map<string, LeaseSession>();
   readonly #running = new Map<LeaseSession, Promise<void>>();
-  /** Deliveries that take a lease; each counts as a session. */
+  /** Deliveries that are being stored with a lease; each occupies a session. */
   readonly #accepting = new Set<Promise<boolean>>();
-  /** Whether agents may be waiting for a free session; new ones then queue behind them. */
+  /** Whether agents may be waiting for a free session; new agents are then queued behind them. */
   #isBacklogged = false;
-  // A delivery is a request, whose span and transaction agents must not inherit.
+  // Agents must not inherit the span and the transaction of the Deliver request that starts them.
   readonly #outside = AsyncLocalStorage.snapshot();
   readonly #claims: WakeableLoop;
   readonly #renewal: LeaseRenewal;
   readonly #leases: RenewalSettings;
   #isStarted = false;
   #isStopped = false;
-  /** When the next timer was due at the latest query; undefined when no timer ran. */
+  /** Due time of the next timer, as of the latest query; undefined when no timer was running. */
   #nextTimerAt: Date | undefined;
 
   constructor(parts: ClaimLoopParts) {
@@ -89,8 +89,8 @@ export class ClaimLoop {
   }
 
   /**
-   * Starts, reclaims the leases of the previous processes of this worker, and retries the agents that
-   * wait for other code.
+   * Starts the loop, reclaims the leases of previous processes of this worker, and retries the agents that wait for a
+   * worker with matching code.
    */
   async start(): Promise<void> {
     const { store, clock, settings } = this.#parts;
@@ -112,9 +112,9 @@ export class ClaimLoop {
   }
 
   /**
-   * Stores a delivered agent, and runs it at once under the lease that `insert` stores with it, with
-   * the message and the slot grant of its delivery. Before the start, while this worker is full or has a backlog, and
-   * during its stop, the agent is stored without a lease and claimed later. Returns whether the agent is new.
+   * Stores a delivered agent together with a lease and runs it at once, with the message and the slot grant of the
+   * delivery. If the loop is not started or is stopped, or if this worker is full or has a backlog, the agent is stored
+   * without a lease and claimed later. Returns whether the agent is new.
    */
   async accept(delivery: Delivered, insert: InsertDelivered): Promise<boolean> {
     if (this.#free <= 0) this.#isBacklogged = true;
@@ -154,7 +154,7 @@ export class ClaimLoop {
     this.#sessions.get(agentKeyText(key))?.interrupt('cancelled', true);
   }
 
-  /** Commits what the agents of a run that run here have not committed yet. */
+  /** Commits the pending changes of the agents of a run that this process executes. */
   async flush({ tenant, runId }: RunKey): Promise<void> {
     const ofRun = [...this.#sessions.values()].filter(
       ({ lease }) => lease.tenant === tenant && lease.runId === runId,
@@ -162,13 +162,13 @@ export class ClaimLoop {
     await Promise.allSettled(ofRun.map((session) => session.flush()));
   }
 
-  /** Resolves when an agent does not run here any more, at the latest after `ms`. */
+  /** Resolves when this process no longer runs the agent, or after `ms` milliseconds. */
   async untilReleased(key: AgentKey, ms: number): Promise<void> {
     const session = this.#sessions.get(agentKeyText(key));
     if (session !== undefined) await settlesWithin(Promise.resolve(this.#running.get(session)), ms);
   }
 
-  /** Makes an agent that runs here start no new operations; in-flight calls continue (SV-9). */
+  /** Prevents an agent that runs here from starting new operations; in-flight calls continue (SV-9). */
   park(key: AgentKey): void {
     this.#sessions.get(agentKeyText(key))?.interrupt('halted', false);
   }
@@ -186,12 +186,12 @@ export class ClaimLoop {
     const ended = Promise.all(this.#running.values());
     await settlesWithin(ended, drainMs);
     this.#interruptAll('drained', true);
-    // An agent that does not stop is left to the expiry of its lease.
+    // If an agent does not stop, another worker claims it after its lease has expired.
     await settlesWithin(ended, drainMs);
     await this.#renewal.stop();
   }
 
-  /** Fires timers and claims agents; returns the pause after it, ms. */
+  /** Fires timers and claims agents; returns the delay until the next pass, in milliseconds. */
   async #takeDue(): Promise<number> {
     const { clock, settings, isClockSkewed } = this.#parts;
     if (!isClockSkewed?.()) {
@@ -218,7 +218,7 @@ export class ClaimLoop {
     }
   }
 
-  /** Claims runnable agents; returns whether there were any. */
+  /** Claims runnable agents; returns whether at least one was claimed. */
   async #claimRunnable(): Promise<boolean> {
     const { store, clock, sharedNow, settings } = this.#parts;
     const free = this.#free;
@@ -228,7 +228,8 @@ export class ClaimLoop {
     const most = dialect === 'sqlite' ? free : free * CLAIM_WINDOW;
     const found = await findRunnable(store.db, terms.at, most, settings.tenants);
     this.#isBacklogged = found.length >= free;
-    // The leases of agents that run here are renewed; a clock that is set forward must not take them (BD-3).
+    // This process renews the leases of its own agents; even after a forward clock step it must not claim them again
+    // (BD-3).
     const others = found.filter((key) => !this.#sessions.has(agentKeyText(key)));
     const runnable = claimBatch(others, free, { dialect, runOf: ({ runId }) => runId });
     if (runnable.length === 0) return false;
@@ -247,7 +248,7 @@ export class ClaimLoop {
     return claimed.length > 0;
   }
 
-  /** Number of agents that this worker can take on. */
+  /** Number of further agents that this worker can run. */
   get #free(): number {
     const { maxConcurrentAgents } = this.#parts.settings;
     return maxConcurrentAgents - this.#sessions.size - this.#accepting.size;
@@ -258,7 +259,7 @@ export class ClaimLoop {
     const key = agentKeyText(session.lease);
     const { tenant, runId, instance, epoch } = session.lease;
     const ids = { tenant, run_id: runId, agent: instance, epoch: String(epoch) };
-    // An expired lease was claimed again here: the old session must stop.
+    // This process has claimed the agent again after the lease expired, so the old session must stop.
     this.#sessions.get(key)?.interrupt('lost', true);
     this.#sessions.set(key, session);
     if (this.#isStopped) session.interrupt('drained', false);
@@ -272,7 +273,7 @@ export class ClaimLoop {
         const wasFull = this.#free <= 0;
         if (this.#sessions.get(key) === session) this.#sessions.delete(key);
         this.#running.delete(session);
-        // Any other agent that this end makes runnable is reported by the session itself.
+        // The session itself reports other agents that became runnable because this agent ended.
         if (wasFull || !isTerminal(session.status.state)) this.nudge();
       });
     this.#running.set(session, running);

@@ -24,22 +24,24 @@ import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts
 import { NO_LEASE, releasedColumns } from './released-columns.ts';
 import { type CodeWaitSettings, NO_JITTER, waitForCode } from './wait-for-code.ts';
 
-/** When an agent that cannot continue now is retried. Times are in milliseconds. */
+/** Settings that determine when an agent that cannot continue now is retried. Times are in milliseconds. */
 export interface EndingSettings extends CodeWaitSettings {
-  /** Delay before the first restart of a failed agent; doubles. */
+  /** Delay before the first restart of a failed agent; doubles with each restart. */
   readonly restartMs: number;
 }
 
 /** The result of a lease for logs and spans: a stop reason, or why the agent has not ended. */
 export type LeaseOutcome = string;
 
-/** Prefix of the outcome of a lease whose report was refused; the stop reason of the refusal follows. */
+/**
+ * Prefix of the lease outcome when the supervisor refused the outcome report; the stop reason of the refusal follows
+ * the prefix.
+ */
 export const REPORT_REFUSED = 'report_refused';
 
 /**
- * Ends an agent whose function returned: with its approved final answer, or with an error when
- * there is none.
- * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; and what the store throws
+ * Ends an agent whose function returned: with its approved final answer, or with an error when there is none.
+ * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; errors of the store
  */
 export async function endReturned(
   scope: RunScope,
@@ -59,7 +61,7 @@ export async function endReturned(
 
 /**
  * Handles an error thrown by the agent's function.
- * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; and what the store throws
+ * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; errors of the store
  */
 export async function endThrown(
   scope: RunScope,
@@ -90,8 +92,9 @@ export async function endThrown(
 }
 
 /**
- * Reports the agent's outcome to the supervisor, whose response is the recorded stop reason (AG-7). The agent ends only
- * when the supervisor has recorded the end; after a refusal it is suspended, and reports again later (BD-3).
+ * Reports the agent's outcome to the supervisor, which returns the recorded stop reason (AG-7). The agent ends only
+ * after the supervisor has recorded its end. If the supervisor refuses the report, the agent is suspended and the
+ * report is retried later (BD-3).
  */
 async function report(
   scope: RunScope,
@@ -114,7 +117,10 @@ async function report(
   }
 }
 
-/** Leaves the agent to its next lease, which reports again; ends it when the supervisor does not know it. */
+/**
+ * Suspends the agent until its next lease, which retries the report. Ends the agent if the supervisor has no such
+ * agent.
+ */
 async function retryReport(
   scope: RunScope,
   stop: Stop,
@@ -135,18 +141,19 @@ async function endAlreadyEnded(
     scope.progress.publishState('CANCELLED');
     return 'cancelled';
   }
-  // A crash may have followed the review of the partial final that ended the agent.
+  // The worker may have crashed after the review approved the partial final answer, which ended the agent.
   if ((await repeatPartialFinal(scope)).ended) return await end(scope, 'paused');
-  // A child replies with the answer that was approved in another process, which the supervisor has.
+  // A child must reply with its approved answer. If another process proposed the answer, only the supervisor has it.
   const isAnswered = stopReason === 'success' && !isRoot(scope);
   if (stopReason !== undefined && !isAnswered) return await endAs(scope, stopReason, settings);
   return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' }, settings);
 }
 
 /**
- * Ends an agent whose end the supervisor has recorded already. When its answer was approved, another process ran it
- * further than this one knows: a root is left to the supervisor, which ends it with Cancel and sends the events that
- * only requests carried (HK-1). A child ends at once, since its parent waits for it.
+ * Ends an agent whose end the supervisor has already recorded. For the stop reason `success`, another process had the
+ * answer approved, and this process lacks the last events. A root agent is therefore suspended until the supervisor
+ * ends it with Cancel, which contains the events that the supervisor has received only in requests (HK-1). A child ends
+ * at once, because its parent waits for it.
  */
 async function endAs(
   scope: RunScope,
@@ -182,7 +189,10 @@ async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
   return stopReason;
 }
 
-/** An answer may wake agents of other runs; which durable subscription remains depends on those of other runs. */
+/**
+ * Returns the transaction options for rows outside the run: an answer may wake agents of other runs, and whether a
+ * durable subscription is kept depends on subscriptions of other runs.
+ */
 function touchedByEnd({
   row,
   manifest,
@@ -223,7 +233,7 @@ async function restart(
   return `restart:${what}`;
 }
 
-/** Leaves the agent to its next lease, at `wakeAt`. */
+/** Suspends the agent until `wakeAt`. */
 async function suspendUntil(
   scope: RunScope,
   wakeAt: Date,

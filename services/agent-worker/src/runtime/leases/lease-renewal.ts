@@ -9,9 +9,9 @@ import {
 import type { WorkerStore } from '../../store/worker-store.ts';
 import type { LeaseSession } from './lease-session.ts';
 
-/** Whose leases are renewed, and for how long. */
+/** Owner and duration of the leases to renew. */
 export interface RenewalSettings {
-  /** This process of the worker. */
+  /** Id of this process of the worker; see leaseOwner. */
   readonly owner: string;
   readonly leaseTtlMs: number;
 }
@@ -19,7 +19,7 @@ export interface RenewalSettings {
 /** Dependencies of {@link LeaseRenewal}. */
 export interface LeaseRenewalParts {
   readonly store: WorkerStore;
-  /** The time that other workers act on (BD-3). */
+  /** Returns the time for values that other workers compare with their clocks, such as lease expiries (BD-3). */
   readonly sharedNow: () => Date;
   readonly log: Logger;
   readonly settings: RenewalSettings;
@@ -33,7 +33,7 @@ export interface LeaseRenewalParts {
 export class LeaseRenewal {
   readonly #parts: LeaseRenewalParts;
   readonly #loop: WakeableLoop;
-  /** Leases of this process without a session at the latest renewal. */
+  /** Leases of this process that had no session at the latest renewal. */
   #orphans: ReadonlySet<string> = new Set();
 
   constructor(parts: LeaseRenewalParts) {
@@ -48,12 +48,12 @@ export class LeaseRenewal {
     });
   }
 
-  /** Starts to renew. */
+  /** Starts the renewals. */
   start(): void {
     this.#loop.start();
   }
 
-  /** Renews no further lease; resolves when the current renewal has ended. */
+  /** Stops the renewals; resolves when the current one has ended. */
   async stop(): Promise<void> {
     await this.#loop.stop();
   }
@@ -73,8 +73,8 @@ export class LeaseRenewal {
   }
 
   /**
-   * Releases leases that had no session at two renewals, because the result of the commit that took
-   * them is unknown, so that their agents are claimed again.
+   * Releases leases that had no session at two consecutive renewals, so that their agents can be claimed again. Such a
+   * lease exists when the outcome of the commit that acquired it is unknown.
    */
   async #releaseOrphans(held: readonly LeasedAgent[]): Promise<void> {
     const { store, settings, sessions, onRelease } = this.#parts;
@@ -96,7 +96,7 @@ export class LeaseRenewal {
   }
 }
 
-/** The terms of a lease that starts or is renewed at `at`. */
+/** Returns the terms of a lease that starts or is renewed at `at`. */
 export function leaseTerms(at: Date, { owner, leaseTtlMs }: RenewalSettings): LeaseTerms {
   return { owner, at, expiresAt: new Date(at.getTime() + leaseTtlMs) };
 }

@@ -29,12 +29,12 @@ export type Interruption =
   | 'cancelled'
   /** The agent is halted. */
   | 'halted'
-  /** Another worker has claimed the agent, or it was ended in the store. */
+  /** Another worker has claimed the agent, or the agent was ended in the store. */
   | 'lost'
   /** This worker is shutting down. */
   | 'drained';
 
-/** The conversation that the session keeps of a run. */
+/** The turns of a run that are stored in the history of its session. */
 export interface Conversation {
   /** Number of items in the agent's checkpoints that precede the turns. */
   readonly items: number;
@@ -45,14 +45,14 @@ export interface Conversation {
 export interface SessionParts {
   readonly store: WorkerStore;
   readonly clock: Clock;
-  /** The time that other workers act on, such as that of a lease (BD-3). */
+  /** Returns the time for values that other workers compare with their clocks, such as lease expiries (BD-3). */
   readonly sharedNow: () => Date;
   readonly leaseTtlMs: number;
   /** The delivery, if this lease was stored with it. */
   readonly delivery?: Delivered | undefined;
 }
 
-/** What the first lease has of the delivery of its agent. */
+/** The parts of a delivery that the first lease of the agent uses. */
 export type Delivered = Pick<Delivery, 'slotGrant' | 'message'>;
 
 /** One lease of one agent: its identity, its pre-flight checks and its fenced writes (RT-2). */
@@ -69,18 +69,19 @@ export class LeaseSession {
   traceparent: string | undefined;
   /** The approved answer that ended the agent. */
   answer: string | undefined;
-  /** Returns what the agent has so far, for a partial answer; empty when it has nothing. */
+  /** Composes the partial answer; returns an empty text when there is none. */
   draft: (() => string) | undefined;
   /** The signals that the agent waited for when it was last suspended, except those that it has received since. */
   readonly waits: Map<string, Date>;
   /** The conversation to store if the agent ends with an approved answer. */
   conversation: Conversation | undefined;
   /**
-   * Whether another process held the lease and did not release it, so that it may still run the agent, and services do
-   * not reject it yet. A release then keeps that owner, so that the next lease is a takeover, too (RT-2).
+   * Whether the previous lease was held by another process that did not release it. That process may still run the
+   * agent, and services do not reject its calls yet. While true, a release keeps the previous owner in the row, so that
+   * the next lease is a takeover, too (RT-2).
    */
   mustFence: boolean;
-  /** Commits what the agent has not committed yet. */
+  /** Commits the agent's pending changes. */
   flush: () => Promise<void> = async () => undefined;
   #firstReads: FirstReads;
   readonly #parts: SessionParts;
@@ -97,7 +98,7 @@ export class LeaseSession {
     this.manifest = JSON.parse(row.manifest) as AgentManifest;
     this.slotGrant = parts.delivery?.slotGrant;
     this.message = parts.delivery?.message;
-    // The owner in the row is that before the claim; the first lease has none before it.
+    // The row still contains the owner before the claim; there is no previous owner at the first lease.
     this.mustFence = row.epoch > 1n && row.lease_owner !== null;
     this.#firstReads = JSON.parse(row.first_reads ?? '{}') as FirstReads;
     this.#parts = parts;
@@ -138,8 +139,9 @@ export class LeaseSession {
   }
 
   /**
-   * Takes what the delivery read for the agent, once and until its journal is committed; undefined when the agent must
-   * read it. A replay takes the same, unless the journal has it (RT-1).
+   * Returns a value that was read at the delivery. Returns it only once and only before the first commit of the
+   * journal; otherwise returns undefined, and the agent must read the value itself. A replay gets the same value, from
+   * here or from the journal (RT-1).
    */
   takeFirst<K extends keyof FirstReads>(what: K): FirstReads[K] {
     const { [what]: value, ...rest } = this.#firstReads;
@@ -147,12 +149,12 @@ export class LeaseSession {
     return value;
   }
 
-  /** Drops the first reads that the agent did not take; the next commit must delete the stored ones. */
+  /** Drops the first reads that the agent has not used; the next commit must delete the stored values. */
   dropFirst(): void {
     this.#firstReads = {};
   }
 
-  /** Applies an event that is not committed. */
+  /** Applies an event to the status of the agent without a commit. */
   note(event: AgentEvent): void {
     this.#status = reduceAgent(this.#status, event);
   }
@@ -201,9 +203,9 @@ export class LeaseSession {
   }
 
   /**
-   * Updates the agent's row and runs `work` in one transaction under the lease, which it extends.
+   * Updates the agent's row and runs `work` in one transaction under the lease, and extends the lease.
    * Writes of one session are serialized.
-   * @param touched what `work` touches besides rows of the run
+   * @param touched transaction options for the rows that `work` reads or writes and that do not belong to the run
    * @throws LeaseLost when the lease is lost; nothing was written (RT-2)
    */
   async write(

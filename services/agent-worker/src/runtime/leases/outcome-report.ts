@@ -3,7 +3,10 @@ import type { ReceiptBatch } from '../pending-receipts.ts';
 import type { RunScope } from '../scope.ts';
 import { PeerRefusal, type Stop } from '../unwinding.ts';
 
-/** The gateway delivers the receipts as well, and the bus the events (TG-8, HK-1). */
+/**
+ * An empty batch: the gateway also delivers the receipts to the supervisor, and the bus delivers the events (TG-8,
+ * HK-1).
+ */
 const NOTHING: ReceiptBatch = { receipts: [], observations: [], events: [] };
 const RECEIPT_REFUSALS = ['RECEIPT_INVALID', 'RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN'];
 
@@ -15,9 +18,10 @@ interface RecordedEnding {
 }
 
 /**
- * Reports an outcome to the supervisor with what the agent carries, and without it when the supervisor refuses a
- * receipt: no receipt may prevent the end of an agent (BD-3).
- * @throws what the call of a peer throws, such as PeerRefusal
+ * Reports an outcome to the supervisor with the pending receipts, results and events. If the supervisor refuses a
+ * receipt, reports the outcome without receipts, results and events, so that a receipt cannot prevent the end of an
+ * agent (BD-3).
+ * @throws PeerRefusal when the supervisor refuses the report; Unwinding when the agent may not continue
  */
 export async function reportOutcome(scope: RunScope, stop: Stop): Promise<RecordedEnding> {
   try {
@@ -40,7 +44,7 @@ async function send(
   );
 }
 
-/** Whether the supervisor refuses a receipt that the request carries, and not the request. */
+/** Whether the supervisor refused a receipt of the request, not the request itself. */
 function isOfReceipt(error: unknown): boolean {
   if (!(error instanceof PeerRefusal) || !isWritError(error.cause)) return false;
   return RECEIPT_REFUSALS.includes(error.cause.reason);

@@ -2,26 +2,26 @@ import { derivedId } from '@writ/kernel';
 import type { RunScope } from '../scope.ts';
 import { PeerRefusal } from '../unwinding.ts';
 
-/** A proposed partial final, as stored with the agent. */
+/** A proposed partial final answer, as stored with the agent. */
 interface PartialFinal {
   readonly callId: string;
   readonly answer: string;
 }
 
-/** The outcome of a partial final. */
+/** The outcome of a proposed partial final answer. */
 export interface PartialOutcome {
-  /** Whether it ended the agent; otherwise the agent is parked. */
+  /** Whether the answer was approved and ended the agent; otherwise the agent is parked. */
   readonly ended: boolean;
-  /** The signal of the approval that it waits for. */
+  /** The approval signal that the parked agent waits for; undefined when no approval is pending. */
   readonly approval?: string;
 }
 
-/** The agent has no partial final, or the review rejected it. */
+/** The outcome when the agent has no partial final answer, or when the review rejected it. */
 export const NO_PARTIAL: PartialOutcome = Object.freeze({ ended: false });
 
 /**
- * Ends a paused agent with what it has so far, if its manifest says so: the answer is reviewed like
- * every final, without a slot grant (SB-4, SV-1).
+ * Ends a paused agent with its partial answer, if its manifest has `on_preempt: partial`. The answer is reviewed like
+ * any final answer, but requires no slot grant (SB-4, SV-1).
  */
 export async function endPartially(scope: RunScope): Promise<PartialOutcome> {
   const { session, journal, commits } = scope;
@@ -29,7 +29,7 @@ export async function endPartially(scope: RunScope): Promise<PartialOutcome> {
   const { runId, instance } = session.lease;
   const callId = derivedId('part', runId, instance, String(journal.length));
   const stored = storedFinal(scope);
-  // The text of a call_id must not change, even if a crash interrupted the replay earlier.
+  // The answer of a call_id must not change, even if the earlier attempt was interrupted by a crash.
   if (stored?.callId === callId) return await propose(scope, stored);
   const answer = session.draft?.().trim() ?? '';
   if (answer === '' || journal.isReplaying) return NO_PARTIAL;
@@ -38,7 +38,7 @@ export async function endPartially(scope: RunScope): Promise<PartialOutcome> {
   return await propose(scope, final);
 }
 
-/** Repeats the latest partial final of an agent that has ended, to get its recorded decision. */
+/** Proposes the latest partial final answer of an ended agent once more, to get the recorded decision. */
 export async function repeatPartialFinal(scope: RunScope): Promise<PartialOutcome> {
   const stored = storedFinal(scope);
   return stored === undefined ? NO_PARTIAL : await propose(scope, stored);
@@ -54,7 +54,8 @@ async function propose(
   { callId, answer }: PartialFinal,
 ): Promise<PartialOutcome> {
   const action = { kind: 'final', answer } as const;
-  // Composed, so that it counts no step: an agent whose steps are used up has a result, too.
+  // Marked as composed, so that it does not count as a step: an agent that has used up its steps can still end with a
+  // partial answer.
   const call = { callId, action, composed: true, partial: true, ...carried.peek() };
   try {
     const decision = await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>

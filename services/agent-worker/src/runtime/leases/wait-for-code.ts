@@ -4,30 +4,35 @@ import type { RunScope } from '../scope.ts';
 import type { CodeMismatched } from '../unwinding.ts';
 import { releasedColumns } from './released-columns.ts';
 
-/** The outcome of a lease whose agent waits for other code. */
+/** The lease outcome of an agent that waits for a worker with matching code. */
 export const CODE_WAIT = 'code_mismatch';
 
-/** First delay of an agent that waits for other code, as a multiple of `parkMs`. */
+/** First retry delay of an agent that waits for a worker with matching code, as a multiple of `parkMs`. */
 const CODE_PARKS = 5;
 /** Maximum factor by which this delay grows: by default from 10 seconds to 43 minutes. */
 const MAX_CODE_FACTOR = 256;
-/** Equal delays cause no burst: a worker claims no more agents than it may run. */
+/**
+ * Jitter factor 1: no jitter. Equal delays cause no burst, because a worker does not claim more agents than it may run.
+ */
 export const NO_JITTER = 1;
-/** Value of `failed_length` with which `failures` counts such waits. */
+/** Value of `failed_length` that marks `failures` as a count of waits for matching code. */
 const NO_PROGRESS_NEEDED = -1;
 
-/** When an agent that waits for other code is retried. Times are in milliseconds. */
+/** Retry settings of agents that wait for a worker with matching code. Times are in milliseconds. */
 export interface CodeWaitSettings {
-  /** Delay after which a parked agent retries, and one whose report was refused; one that waits for code waits a multiple. */
+  /**
+   * Retry delay of a parked agent, and of a refused outcome report; an agent that waits for matching code is retried
+   * after a multiple of this delay.
+   */
   readonly parkMs: number;
   /** Returns the time at which an agent is retried after a delay. */
   readonly retryAt: (delayMs: number) => Date;
 }
 
 /**
- * Parks an agent until a worker has the code with which it started, so that other code does not end
- * the run (BD-6). What it did under the wrong code since the last commit is discarded, as
- * after a crash; services have recorded its calls. A worker retries such agents when it starts.
+ * Parks an agent until a worker has the code with which the agent started, so that mismatched code does not end the run
+ * (BD-6). As after a crash, the uncommitted changes of the mismatched code are discarded; the services keep the
+ * recorded outcomes of its calls. A worker retries such agents when it starts.
  */
 export async function waitForCode(
   scope: RunScope,

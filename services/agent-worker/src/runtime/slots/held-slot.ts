@@ -3,7 +3,7 @@ import type { Credentials } from '../credentials.ts';
 import type { LeaseSession } from '../leases/lease-session.ts';
 import { AlreadyEnded, PeerRefusal, Preempted, Stopped, Unwinding } from '../unwinding.ts';
 
-/** How long before its expiry a grant is no longer used. */
+/** Time before the expiry of a grant from which the grant is no longer used, in milliseconds. */
 const MARGIN_MS = 250;
 /** Maximum delay of setTimeout. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -17,14 +17,14 @@ export interface HeldSlotParts {
 }
 
 /**
- * The slot of an agent that is leased here. A lost slot blocks the agent's next operation, and the
+ * The slot of an agent that this process has leased. A lost slot blocks the agent's next operation, and the
  * agent acts only under a current grant (SB-4).
  */
 export class HeldSlot {
   readonly #parts: HeldSlotParts;
   readonly #waiting = new Set<() => void>();
   #isRequested = false;
-  /** The grant and its end by the monotonic clock. */
+  /** The grant and its expiry on the monotonic clock. */
   #grant: { readonly token: string; readonly endsAt: number } | undefined;
   /** Number of tokens that spawn-budget has refused in a row. */
   #tokenRefusals = 0;
@@ -47,8 +47,7 @@ export class HeldSlot {
 
   /**
    * Returns a current grant, and waits for one while spawn-budget is unreachable.
-   * @throws Preempted when the slot is lost; AlreadyEnded when it was released; and what the
-   *   session's check throws
+   * @throws Preempted when the slot is lost; AlreadyEnded when the slot was released; the errors of the session's check
    */
   async grant(): Promise<string> {
     this.#parts.session.check();
@@ -59,7 +58,7 @@ export class HeldSlot {
 
   /**
    * Returns a new grant, even if the current one has not expired.
-   * @throws as {@link grant}
+   * @throws the errors of {@link grant}
    */
   async renewed(): Promise<string> {
     this.#grant = undefined;
@@ -117,7 +116,9 @@ export class HeldSlot {
     }
   }
 
-  /** Holds a grant for the time that it has left, which no correction of the clock changes (BD-3). */
+  /**
+   * Stores a grant with its remaining lifetime on the monotonic clock, which clock corrections do not affect (BD-3).
+   */
   #hold(grant: SlotGrant | undefined): void {
     const { clock } = this.#parts.session.meta;
     const leftMs = (grant?.expiresAt ?? 0) - clock.now().getTime();
@@ -129,7 +130,7 @@ export class HeldSlot {
     this.#grant = undefined;
     if (refusal === 'STALE_EPOCH') session.interrupt('lost', true);
     else if (refusal === 'TOKEN_EXPIRED' || refusal === 'TOKEN_INVALID') {
-      // When a new token is refused as well, the next round asks again.
+      // When spawn-budget refuses the new token as well, the request is repeated in the next round.
       this.#renewToken(this.#tokenRefusals === 0);
       this.#tokenRefusals += 1;
     } else this.#stop(`error:${refusal.toLowerCase()}`, `spawn-budget refused a slot: ${refusal}.`);

@@ -28,11 +28,11 @@ export interface InactiveAgentsParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: {
-    /** Tenants whose agents it handles; empty for all (SYS-6). */
+    /** Tenants whose agents this worker handles; empty for all (SYS-6). */
     readonly tenants: readonly string[];
     /**
-     * Interval between two pages of suspended agents that are reported again, in milliseconds: finds
-     * the waits that a worker could not report before it died (EM-1).
+     * Interval at which the next page of suspended agents is reported again, in milliseconds. This reports the waits
+     * that a worker did not report before it crashed (EM-1).
      */
     readonly waitReportMs: number;
   };
@@ -44,7 +44,7 @@ export interface InactiveAgentsParts {
  * Renews the slots of inactive agents: reports suspended agents to spawn-budget once, and polls for
  * preempted agents until they have a slot again (SB-4, SB-8). Each round polls one page of the
  * preempted agents; agents that were just parked, or whose slot changed, are included in the next
- * call. Suspended agents are reported again from time to time, page by page.
+ * call. At a fixed interval, one page of suspended agents is reported again.
  */
 export class InactiveAgents {
   readonly #parts: InactiveAgentsParts;
@@ -161,7 +161,7 @@ export class InactiveAgents {
   ): Promise<RenewalEntry | undefined> {
     if (row?.state === 'SUSPENDED') return this.#suspended(row, reported);
     if (row?.state !== 'PARKED') return undefined;
-    // One that waits for other code keeps its slot, like a suspended one.
+    // An agent that waits for a worker with matching code keeps its slot, like a suspended agent.
     if (signalsOf(row).some(isCodeWait)) return this.#suspended(row, reported);
     if (row.wake_at === null) return await this.#parked(row, reported);
     return undefined;
@@ -169,7 +169,7 @@ export class InactiveAgents {
 
   #suspended(row: InactiveAgentRow, reported: () => void): RenewalEntry | undefined {
     const agentToken = this.#token(row);
-    // The slot lease expires.
+    // Without a current token, the agent is not reported, and its slot lease expires.
     if (agentToken === undefined) return undefined;
     return {
       tenant: row.tenant,
@@ -245,7 +245,7 @@ function idsOf({ tenant, run_id, instance }: InactiveAgentRow) {
 const MAX_SIGNALS = 16;
 const MAX_SIGNAL_LENGTH = 160;
 
-/** The signals that a suspended agent waits for; a person's answer comes first. */
+/** Returns the signals that a suspended agent waits for; replies of persons come first. */
 function signalsOf({ waiting_for }: InactiveAgentRow): string[] {
   const names = JSON.parse(waiting_for) as string[];
   const ordered = names.toSorted((a, b) => Number(isHumanReply(b)) - Number(isHumanReply(a)));
@@ -256,7 +256,10 @@ function isCodeWait(signal: string): boolean {
   return codeWaitFrom(signal) !== undefined;
 }
 
-/** A refused agent learns the reason when it is claimed; STALE_EPOCH means that it already was. */
+/**
+ * Whether an agent remains parked. After the refusal STALE_EPOCH, the agent is not resumed, because a worker has
+ * already claimed it. After any other refusal, the agent is resumed and receives the reason under its next lease.
+ */
 function isStillParked({ state, refusal }: SlotAnswer): boolean {
   return state === 'paused' || state === 'waiting' || refusal === 'STALE_EPOCH';
 }

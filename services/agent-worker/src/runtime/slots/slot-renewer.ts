@@ -26,9 +26,9 @@ export interface SlotRenewerParts extends InactiveAgentsParts {
 const CALL_TIMEOUT_MS = 2_000;
 
 /**
- * Renews the slots of all agents of a worker in the background, batched into one call: leased
- * agents run, suspended ones keep their slots, and preempted ones check whether theirs is back
- * (SB-8). Renewals are serialized, so that none overtakes another.
+ * Renews the slots of all agents of a worker in the background, batched into one call (SB-8): renews the grants of
+ * leased agents, keeps the slots of suspended agents, and checks whether preempted agents have a slot again. Renewals
+ * are serialized, so that they cannot overtake each other.
  */
 export class SlotRenewer {
   readonly #parts: SlotRenewerParts;
@@ -37,7 +37,7 @@ export class SlotRenewer {
   readonly #held = new Set<HeldSlot>();
   readonly #asked = new Set<HeldSlot>();
   readonly #stopping = new AbortController();
-  // Slots are held from within an agent's run, whose span the watch must not inherit.
+  // `hold` is called inside an agent's span, which the watch must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();
   readonly #loop: WakeableLoop;
   #nextRound = 0;
@@ -62,7 +62,7 @@ export class SlotRenewer {
     });
   }
 
-  /** Starts, including the agents that a previous process left suspended or parked. */
+  /** Starts the renewals, including those of agents that a previous process left suspended or parked. */
   start(): void {
     this.#inactive.start();
     this.#loop.start();
@@ -75,8 +75,8 @@ export class SlotRenewer {
   }
 
   /**
-   * Tracks the slot of a leased agent, and requests its first grant unless the delivery brought one;
-   * that one is renewed in the next round.
+   * Tracks the slot of a leased agent. Requests its first grant, unless the delivery contained a grant; a delivered
+   * grant is renewed in the next round.
    */
   hold(session: LeaseSession, credentials: Pick<Credentials, 'freshToken' | 'renew'>): HeldSlot {
     const slot: HeldSlot = new HeldSlot({
@@ -121,7 +121,7 @@ export class SlotRenewer {
     this.#loop.wake();
   }
 
-  /** Renews what is due; returns the pause until the next round, ms. */
+  /** Renews the due slots; returns the delay until the next round, in milliseconds. */
   async #renewDue(): Promise<number> {
     const entries = await this.#due();
     if (entries.length > 0) await this.#renew(entries);
@@ -129,7 +129,7 @@ export class SlotRenewer {
   }
 
   /**
-   * Returns what is renewed now: everything at the end of a round, otherwise what was requested.
+   * Returns the entries to renew now: all entries at the end of a round, otherwise the requested ones.
    */
   async #due(): Promise<readonly RenewalEntry[]> {
     const isRound = performance.now() >= this.#nextRound;
@@ -176,7 +176,7 @@ export class SlotRenewer {
   }
 }
 
-/** Whether spawn-budget could not fetch the key of the token: it has decided nothing about the agent. */
+/** Whether spawn-budget could not fetch the key of the token; the answer then says nothing about the slot. */
 function isUnverified({ refusal }: SlotAnswer): boolean {
   return refusal === 'KEYS_UNAVAILABLE';
 }

@@ -10,20 +10,21 @@ import { requireSpendable, requireTab } from '../../store/require-spendable.ts';
 import { deleteResponse, knownIds } from '../../store/responses.ts';
 import { providerIdOf, providerKey } from './call-planner.ts';
 
-/** An answer that an agent wants to read, cancel or delete. */
+/** A request of an agent to read, cancel or delete an answer that a provider has stored. */
 export interface AccessedResponse extends AgentKey {
   readonly responseId: string;
   readonly access: StoredResponseAccess;
-  /** Query of a list. */
+  /** Query string for the provider, for example the paging parameters of a list request; may be empty. */
   readonly query: string;
   /** Catalog aliases that the token of the agent allows; the tab must allow them, too. */
   readonly tokenModels: readonly string[];
 }
 
 /**
- * Reads, cancels or deletes an answer at the account that issued its id to the session of the agent (AP-2). Nothing is
- * reserved or spent. Later requests cannot refer to the id of a deleted answer; the ids of its items stay known.
- * @throws NotFoundError RESPONSE_NOT_FOUND; what `requireTab` and `requireSpendable` throw; PreconditionError
+ * Reads, cancels or deletes a stored answer at the provider (AP-2), with the account that issued its id to the agent's
+ * session. Reserves and spends nothing. Later requests cannot refer to the id of a deleted answer, but they can still
+ * refer to the ids of its items.
+ * @throws NotFoundError RESPONSE_NOT_FOUND; the errors of `requireTab` and `requireSpendable`; PreconditionError
  *   PROVIDER_KEY_MISSING, PROVIDER_ERROR; DeadlineError LLM_TIMEOUT
  */
 export async function accessResponseOf(

@@ -35,14 +35,14 @@ export interface AttemptLoopOptions {
   readonly planner: CallPlanner;
   readonly apiKey: string | undefined;
   readonly chunks: ChunkBuffer;
-  /** Aborts with the error that the call then ends with. */
+  /** Aborts the call; the reason is the error with which the call ends. */
   readonly signal: AbortSignal;
   readonly found: CallLookup;
 }
 
 /**
- * Makes the attempts of a call (EM-8): one commit before each attempt, which reserves and marks it as
- * sent, and one at the end, which settles and records the outcome; then appends `finished` (EM-7).
+ * Makes the attempts of a call (EM-8). One commit before each attempt reserves its budget and marks it as sent; one
+ * commit at the end settles the last attempt and records the outcome. Then appends `finished` (EM-7).
  */
 export class AttemptLoop {
   readonly #dependencies: AttemptDependencies;
@@ -86,7 +86,7 @@ export class AttemptLoop {
     return this.#reportUnopened(opening);
   }
 
-  /** Opens an attempt; counts the prompt only when its upper bound does not fit. */
+  /** Opens an attempt; counts the tokens of the prompt only when their upper bound does not fit the budget. */
   async #open(open: () => Promise<Opening>): Promise<Exclude<Opening, { type: 'uncounted' }>> {
     const opening = await open();
     if (opening.type !== 'uncounted') return opening;
@@ -131,7 +131,10 @@ export class AttemptLoop {
     return { type: 'failed', failure: EMPTY_ANSWER, partial: [], usage: outcome.usage };
   }
 
-  /** Waits between attempts, at least for Retry-After up to its limit (EM-8). Resolves to false when aborted. */
+  /**
+   * Waits between two attempts: for the back-off delay, or for the Retry-After of the provider, up to its configured
+   * limit, if that is longer (EM-8). Resolves to false when the call is aborted.
+   */
   async #backOff({ retryAfterMs = 0 }: AttemptFailure, failed: number): Promise<boolean> {
     const { backoff } = this.#dependencies.context.config;
     const { signal } = this.#options;
@@ -173,7 +176,10 @@ export class AttemptLoop {
     return reportFailure(chunks, ended, { failure, error: failureError(failure) });
   }
 
-  /** Ends a call whose next attempt was not opened: recorded, owned by a peer, refused or stopped. */
+  /**
+   * Ends a call whose next attempt was not opened, because the call is recorded, owned by another replica, refused or
+   * stopped.
+   */
   #reportUnopened(
     opening: Exclude<Opening, { type: 'opened' | 'uncounted' }>,
   ): StoredCall | 'owned_by_peer' {

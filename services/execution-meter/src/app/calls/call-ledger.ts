@@ -38,7 +38,7 @@ import {
 } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
 
-/** A transaction about one tab. */
+/** The context of a transaction on one tab. */
 export interface TabTransaction {
   readonly trx: MeterTransaction;
   readonly access: SliceAccess;
@@ -46,10 +46,13 @@ export interface TabTransaction {
   readonly at: Date;
 }
 
-/** Rolls back a transaction whose prompt must be counted. */
+/** Rolls back the transaction of a call whose prompt tokens must be counted. */
 class PromptNotCounted extends Error {}
 
-/** Time after the limit of an attempt until its reservation expires, in milliseconds. */
+/**
+ * Additional time after the time limit of an attempt and the maximum Retry-After before its reservation expires, in
+ * milliseconds.
+ */
 const EXPIRY_GRACE_MS = 120_000;
 
 /** Transactions of model calls (EM-7): one before each attempt and one at the end. */
@@ -61,8 +64,8 @@ export class CallLedger {
   }
 
   /**
-   * Reserves the first attempt of a call in this process and marks it as sent. An attempt orphaned by a
-   * dead process is settled in full, estimated, in the same commit.
+   * Reserves the first attempt of a call in this process and marks it as sent. An attempt of a dead process is settled
+   * with its full hold as an estimate, in the same commit.
    * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN, TAB_CLOSED, PRICE_MISSING; NotFoundError
    *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
    */
@@ -87,7 +90,7 @@ export class CallLedger {
     });
   }
 
-  /** Settles a failed attempt and opens the next one in one commit (EM-8). */
+  /** Settles a failed attempt and opens the next attempt in one commit (EM-8). */
   retry(
     request: CallRequest,
     plan: CallPlan,
@@ -145,13 +148,13 @@ export class CallLedger {
       if (failure !== undefined) await countFailure(trx, tab, failure.stopReason, call.callId);
       return { ...settled, call };
     };
-    // Ids of answers belong to the session: another run may receive the same ones.
+    // Ids of answers belong to the session, so another run of the session may receive the same ids.
     return bookingTransaction(this.#context, tab, work, {
       touchesTenant: conclusion.issued !== undefined,
     });
   }
 
-  /** Settles the attempt of a dead process in full, estimated (EM-3). */
+  /** Settles the attempt of a dead process with its full hold as an estimate (EM-3). */
   async settleOrphan(tx: TabTransaction, call: StoredCall): Promise<void> {
     await saveCall(tx.trx, tx.tab, await this.#expire(tx, call), tx.at);
   }
@@ -172,8 +175,8 @@ export class CallLedger {
   }
 
   /**
-   * Opens the next attempt of a call whose last one this transaction has settled. A call whose attempt is refused is saved
-   * too: otherwise it would stay `running`.
+   * Opens the next attempt of a call after this transaction has settled the previous attempt. Saves the call even if
+   * the attempt is refused, because the call would otherwise stay `running`.
    */
   async #openNext(
     tx: TabTransaction,

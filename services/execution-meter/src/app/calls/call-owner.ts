@@ -4,10 +4,10 @@ import { findCall, type StoredCall } from '../../store/calls.ts';
 import type { MeterStore } from '../../store/meter-store.ts';
 import type { CallRequest } from './call-request.ts';
 
-/** Interval of checks whether another replica has ended a call, in milliseconds. */
+/** Interval at which the store is polled for the end of a call of another replica, in milliseconds. */
 const POLL_MS = 50;
 
-/** Whether another replica, which is not among the `dead`, makes a call (EM-7). */
+/** Whether another replica that is not in `dead` owns a call (EM-7). */
 export function isOwnedByPeer(
   call: StoredCall | undefined,
   replicas: Replicas,
@@ -19,9 +19,9 @@ export function isOwnedByPeer(
 }
 
 /**
- * Waits until no other live replica makes a call. Resolves to its record, if it exists, and to the dead
+ * Waits until no other live replica owns a call. Resolves to the record of the call, if it exists, and to the dead
  * replicas among its owners.
- * @throws the reason of `signal` when it aborts
+ * @throws the reason of `signal` when the signal aborts
  */
 export async function waitForPeer(
   { db, replicas }: MeterStore,

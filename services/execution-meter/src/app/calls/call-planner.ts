@@ -17,8 +17,8 @@ import { countTokens } from '../../providers/token-counter.ts';
 import type { CallRequest } from './call-request.ts';
 
 /**
- * Plans the hold of a call: first from an upper bound of the prompt, and from a token count only
- * when that does not fit.
+ * Plans the hold of a call: first from an upper bound of the prompt tokens, and from a token count only when this bound
+ * does not fit the budget.
  */
 export class CallPlanner {
   readonly model: ModelEntry;
@@ -45,12 +45,12 @@ export class CallPlanner {
     return this.#plan;
   }
 
-  /** The most prompt tokens that the provider can have used. */
+  /** Maximum number of prompt tokens that the provider can have used. */
   get promptTokensPossible(): bigint {
     return promptTokensPossible(this.#size);
   }
 
-  /** Counts the prompt, after its upper bound did not fit. */
+  /** Counts the tokens of the prompt, after their upper bound did not fit the budget. */
   async count(): Promise<void> {
     this.#plan = this.#planFor(promptTokensToHold(this.#size, await this.#counted()), true);
   }
@@ -77,7 +77,10 @@ export class CallPlanner {
   }
 }
 
-/** Identifies the account at a provider that a model uses: ids that one account issued are unknown to others. */
+/**
+ * Returns an id of the provider account that a model uses. Ids of answers are valid only at the account that issued
+ * them.
+ */
 export function providerIdOf({ baseUrl, keyVariable }: ModelEntry): string {
   return sha256Hex(`${baseUrl} ${keyVariable ?? ''}`).slice(0, 16);
 }

@@ -11,7 +11,7 @@ import type { StoredCall } from '../../store/calls.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import type { CallRequest } from './call-request.ts';
 
-/** What a lookup before the first transaction of a call has found. */
+/** The result of the lookup before the first transaction of a call. */
 export interface CallLookup {
   /**
    * Whether the call is known not to exist, so that the first transaction does not read it. Always false on a database
@@ -19,7 +19,7 @@ export interface CallLookup {
    * prevents that.
    */
   readonly isNew: boolean;
-  /** Replicas known to be dead; calls of other replicas are left to them. */
+  /** Replicas known to be dead; this replica may take over only their calls. */
   readonly dead: ReadonlySet<string>;
 }
 
@@ -29,7 +29,7 @@ export interface OpenAttempt {
   readonly call: StoredCall;
   readonly attempt: number;
   readonly hold: Hold;
-  /** By the monotonic clock of this process, ms. */
+  /** Start of the attempt on the monotonic clock of this process, in milliseconds. */
   readonly startedMs: number;
 }
 
@@ -40,13 +40,15 @@ export type Opening =
   | { readonly type: 'recorded'; readonly call: StoredCall }
   /** Another replica makes the call. */
   | { readonly type: 'owned_by_peer' }
-  /** The upper bound of the prompt does not fit; it must be counted. Nothing was written. */
+  /**
+   * The upper bound of the prompt tokens does not fit the budget, so the tokens must be counted. Nothing was written.
+   */
   | { readonly type: 'uncounted' }
   /** A cap refuses the attempt. */
   | {
       readonly type: 'refused';
       readonly breach: Breach;
-      /** Output tokens that would fit. */
+      /** Number of output tokens that would fit the budget. */
       readonly fits: bigint;
       readonly ended: EndedCall;
     }
@@ -76,7 +78,7 @@ export interface CallConclusion extends AttemptEnd {
   readonly failure?: CallFailure;
 }
 
-/** Events kept of one call: those of at least 21 attempts. */
+/** Maximum number of events that are kept per call; enough for at least 21 attempts. */
 const MAX_EVENTS = 64;
 
 /**
@@ -130,7 +132,7 @@ export function newCall(request: CallRequest, at: Date): StoredCall {
   };
 }
 
-/** Returns a call with another event of it; of a call with very many attempts, the last events are kept. */
+/** Returns a call with one more event; keeps the last {@link MAX_EVENTS} events. */
 export function withEvent(call: StoredCall, event: Uint8Array): StoredCall {
   const events = [...call.events, Buffer.from(event).toString('base64')];
   return { ...call, events: events.slice(-MAX_EVENTS) };

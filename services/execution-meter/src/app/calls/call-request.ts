@@ -15,12 +15,12 @@ export interface CallRequest extends CallKey {
   readonly chat: ChatRequest;
   /** Undefined uses the default of the catalog. */
   readonly maxOutputTokens: bigint | undefined;
-  /** Whether the output cap shrinks to fit the budget, or the call is refused (EM-3). */
+  /** What happens when the output cap does not fit the budget: the call is refused, or the cap shrinks (EM-3). */
   readonly fit: 'refuse' | 'shrink';
   /** Time limit of one attempt, in milliseconds; undefined uses the default of the catalog. */
   readonly timeoutMs: number | undefined;
   readonly step: number;
-  /** Ids of earlier events of the agent, which its timeline has before the call (HK-1). */
+  /** Ids of events of the agent that precede the call in its timeline (HK-1). */
   readonly after: readonly string[];
   /** How long the call continues without a reader, in milliseconds. */
   readonly disconnectGraceMs: number;

@@ -20,7 +20,7 @@ export class ChunkBuffer {
     this.#notify();
   }
 
-  /** Ends the buffer; with an error, readers fail with it after the last chunk. */
+  /** Ends the buffer. If `error` is set, readers receive all chunks and then fail with this error. */
   end(error?: unknown): void {
     if (this.#ended !== undefined) return;
     this.#ended = error === undefined ? {} : { error };
@@ -29,7 +29,7 @@ export class ChunkBuffer {
 
   /**
    * Yields every chunk from the first to the last.
-   * @throws the error of the buffer; the reason of `signal` as soon as it aborts
+   * @throws the error with which the buffer ended; the reason of `signal` as soon as the signal aborts
    */
   async *read(signal: AbortSignal): AsyncGenerator<CallChunk, void, undefined> {
     const notify = (): void => this.#notify();

@@ -10,7 +10,7 @@ import { requireSpendable, requireTab } from '../../store/require-spendable.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import { providerKey, requireDialect } from './call-planner.ts';
 
-/** A request whose tokens an agent wants to know. */
+/** A model request whose tokens are to be counted for an agent. */
 export interface CountedRequest extends AgentKey {
   readonly model: string;
   /** Catalog aliases that the token of the agent allows; the tab must allow them, too. */
@@ -20,7 +20,7 @@ export interface CountedRequest extends AgentKey {
 
 /**
  * Asks the provider how many tokens a request has; nothing is reserved or spent (AP-2).
- * @throws InvalidRequestError DIALECT_NOT_SUPPORTED; what `Catalog.find`, `requireTab` and `requireSpendable` throw;
+ * @throws InvalidRequestError DIALECT_NOT_SUPPORTED; the errors of `Catalog.find`, `requireTab` and `requireSpendable`;
  *   PreconditionError PROVIDER_KEY_MISSING, PROVIDER_ERROR; DeadlineError LLM_TIMEOUT
  */
 export async function countTokensOf(

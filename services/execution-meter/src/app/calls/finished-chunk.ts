@@ -11,7 +11,7 @@ export function reportAnswer(chunks: ChunkBuffer, ended: EndedCall, replayed = f
   chunks.append({ type: 'finished', ...endOf(ended, undefined, replayed) });
 }
 
-/** A failure to report, with the error that ends the call. */
+/** A failure that `finished` reports, with the error that ends the call. */
 export interface ReportedFailure {
   readonly failure: CallFailure;
   readonly error: WritError;
@@ -59,7 +59,7 @@ function endOf(ended: EndedCall, failure: CallFailure | undefined, replayed: boo
   };
 }
 
-/** The events of a call for the supervisor; none if its run has no event key. */
+/** Returns the events of a call for the supervisor; an empty list if the run has no event key. */
 function carriedEvents({ tab, call }: EndedCall): CarriedEvent[] {
   const key = Buffer.from(tab.eventKey, 'hex');
   if (key.length === 0) return [];

@@ -32,8 +32,8 @@ export class InFlightCall {
   readonly request: CallRequest;
   readonly startedAt: Date;
   /**
-   * Resolves when the call has ended; never rejects. A call whose outcome could not be committed is not settled then;
-   * it is settled later (recover-calls.ts).
+   * Resolves when the call has ended; never rejects. If the outcome could not be committed, the call is settled later
+   * (recover-calls.ts).
    */
   readonly done: Promise<void>;
   readonly #tab: StoredTab;
@@ -64,9 +64,9 @@ export class InFlightCall {
   }
 
   /**
-   * Yields all chunks of the call from the start. Aborts the call at the provider when the last listener
-   * has left for longer than the grace period of the call (SUP-8, AP-2).
-   * @throws the error that the call ends with; the reason of `signal` when it aborts
+   * Yields all chunks of the call from the start. Aborts the call at the provider when the call has had no listener for
+   * longer than its grace period (SUP-8, AP-2).
+   * @throws the error with which the call ends; the reason of `signal` when the signal aborts
    */
   async *listen(signal: AbortSignal): AsyncGenerator<CallChunk, void, undefined> {
     this.#listeners += 1;
@@ -79,7 +79,7 @@ export class InFlightCall {
     }
   }
 
-  /** Aborts the call; no effect after its end. */
+  /** Aborts the call. Has no effect after the end of the call. */
   abort(reason: WritError): void {
     this.#controller.abort(reason);
   }
@@ -90,7 +90,7 @@ export class InFlightCall {
   }
 
   #abandon(): void {
-    // An abort would create an error and run every listener of the request, for nothing.
+    // After the end, an abort has no effect but would still create an error and run the listeners of the signal.
     if (this.#hasEnded) return;
     const abort = () => this.abort(new CancellationError('the caller disconnected'));
     const { disconnectGraceMs } = this.request;
@@ -148,7 +148,7 @@ export class InFlightCall {
     }
   }
 
-  /** The request, with the tokens of what it refers to. */
+  /** Returns the request with the tokens of the answers that it refers to. */
   async #withReferences(model: ModelEntry): Promise<CallRequest> {
     const { request } = this;
     const { chat } = request;

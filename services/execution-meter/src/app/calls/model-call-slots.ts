@@ -106,7 +106,7 @@ export class ModelSlots {
     { queue, share, inFlight }: Gate,
     { flow, weight, signal }: SlotRequest,
   ): Promise<void> {
-    // Including this call, which does not wait while an unleased slot exists.
+    // Number of waiting calls of all replicas, including this call unless a slot is free for it.
     const waiting = share.waiting(queue.size + 1, inFlight);
     if (waiting > maxQueued) {
       throw new OverloadedError(

@@ -27,8 +27,9 @@ export class ModelCalls implements FreezableCalls {
   }
 
   /**
-   * Makes a call, joins the one in flight, or replays its record; ends with exactly one `finished`, unless it is
-   * rejected before it starts, its reader disconnects, or its outcome cannot be committed (EM-7, EM-9).
+   * Makes a call, joins the call if it is already in flight, or replays its record. The stream ends with exactly one
+   * `finished` chunk, unless the call is rejected before it starts, its reader disconnects, or its outcome cannot be
+   * committed (EM-7, EM-9).
    * @throws NotFoundError TAB_NOT_FOUND, UNKNOWN_MODEL, RESPONSE_NOT_FOUND; PreconditionError STALE_EPOCH,
    *   HALTED, FROZEN, TAB_CLOSED, PRICE_MISSING, PROVIDER_KEY_MISSING, MODEL_VARIABLE_MISSING,
    *   ANSWER_PURGED; PermissionDeniedError MODEL_NOT_ALLOWED; InvalidRequestError CALL_ID_REUSED,
@@ -48,7 +49,7 @@ export class ModelCalls implements FreezableCalls {
     const key = callKeyText(request);
     let known = this.#calls.get(key);
     while (known?.isAborted === true) {
-      // The next attempt starts after the aborted one is settled.
+      // The next attempt starts after the aborted attempt is settled.
       await known.done;
       known = this.#calls.get(key);
     }
@@ -57,7 +58,8 @@ export class ModelCalls implements FreezableCalls {
     const call = known ?? this.#start(key, new InFlightCall(this.#dependencies, request, tab));
     let isEpochStored = !isNewEpoch;
     for await (const chunk of call.listen(signal)) {
-      // A call that reserves stores the epoch; one that joins or is replayed does not.
+      // The reservation of a new call stores the epoch; a joined or replayed call reserves nothing, so the epoch is
+      // stored here.
       const isReplay = chunk.type === 'finished' && chunk.replayed;
       if (!isEpochStored && (known !== undefined || isReplay)) {
         isEpochStored = true;
@@ -101,8 +103,9 @@ export class ModelCalls implements FreezableCalls {
   }
 
   /**
-   * Rejects new calls, waits up to `graceMs` milliseconds for those in flight and aborts the rest. Resolves when all
-   * have ended; a call whose outcome could not be committed is settled later (recover-calls.ts).
+   * Rejects new calls, waits up to `graceMs` milliseconds for the calls in flight, and aborts the remaining calls.
+   * Resolves when all calls have ended; a call whose outcome could not be committed is settled later
+   * (recover-calls.ts).
    */
   async close(graceMs: number): Promise<void> {
     this.#closed = true;

@@ -10,9 +10,9 @@ import type { ModelCalls } from './model-calls.ts';
 const BATCH = 200;
 
 /**
- * Settles the calls of a previous process of this database before the meter serves requests: sent attempts
- * in full, estimated, so that their possible cost is on the tab (EM-3, EM-7). Returns how many. For a
- * database shared by several replicas, see {@link settleCallsOfDeadReplicas}.
+ * Settles the calls of a previous process that used this database, before the meter serves requests (EM-3, EM-7). Sent
+ * attempts are settled with their full hold as an estimate, so that the tab includes their possible cost. Returns the
+ * number of settled or released attempts; 0 on PostgreSQL, where {@link settleCallsOfDeadReplicas} is used instead.
  */
 export async function settleOrphanedCalls(
   context: MeterContext,
@@ -29,8 +29,8 @@ export async function settleOrphanedCalls(
 }
 
 /**
- * Settles in full, or releases, up to 200 reservations and attempts whose expiry time has passed, except those of calls
- * in flight in this process (EM-3). Returns how many.
+ * Processes up to 200 expired reservations and attempts, except those of calls in flight in this process (EM-3):
+ * releases model calls that were not sent, and settles the others with their full hold. Returns their number.
  */
 export async function expireReservations(
   context: MeterContext,
@@ -45,8 +45,8 @@ export async function expireReservations(
 }
 
 /**
- * Settles the calls of dead replicas, and those of this replica whose outcome could not be committed
- * (EM-3, EM-7). Returns how many.
+ * Settles the calls of dead replicas, and the calls of this replica whose outcome could not be committed (EM-3, EM-7).
+ * Returns the number of calls.
  */
 export async function settleCallsOfDeadReplicas(
   context: MeterContext,

@@ -6,13 +6,13 @@ import { knownIds } from '../../store/responses.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import { providerIdOf } from './call-planner.ts';
 
-/** Ids that one request may refer to. */
+/** Maximum number of ids that one request may refer to. */
 const MAX_IDS = 10_000;
 
 /**
- * Returns how many tokens the provider adds to the prompt for the ids of a request: those of the response that it
- * continues, and of the answers whose items it has stored. Only ids that this session has received are passed on, and only
- * to the account that issued them (AP-2).
+ * Returns the number of tokens that the provider adds to the prompt for the ids in a request: the tokens of the
+ * response that the request continues, and of the earlier answers whose stored items it references. Accepts only ids
+ * that this session has received from the provider account of the model (AP-2).
  * @throws NotFoundError RESPONSE_NOT_FOUND; InvalidRequestError NATIVE_FIELD_NOT_ALLOWED
  */
 export async function referencedTokens(

@@ -56,12 +56,12 @@ export interface SentAttempt {
   readonly model: ModelEntry;
   readonly apiKey: string | undefined;
   readonly open: OpenAttempt;
-  /** The most prompt tokens that the provider can have used. */
+  /** Maximum number of prompt tokens that the provider can have used. */
   readonly promptTokens: bigint;
   readonly signal: AbortSignal;
   readonly onText: (text: string) => void;
   readonly onEvent: (json: string, isLast: boolean) => void;
-  /** What an outcome costs, for the span. */
+  /** Returns the spending of an outcome, for the span. */
   readonly spentOn: (outcome: AttemptOutcome) => Promise<Spending>;
 }
 
@@ -123,7 +123,8 @@ export function sendAttempt(
         span.setAttribute(ATTR_WRIT_COST_NANO_USD, Number(cost));
         span.setAttribute(ATTR_WRIT_USAGE_ESTIMATED, estimated);
       }
-      // Traces outlive a history that is deleted with its run.
+      // Content is recorded only with permanent retention, because traces are not deleted together with the history of
+      // a run.
       if (context.config.captureContent && open.tab.retention === 'permanent' && span.isRecording())
         recordContent(span, chat, outcome);
       recordMetrics(context.telemetry.metrics, model, outcome, performance.now() - startedAt);
@@ -132,7 +133,7 @@ export function sendAttempt(
   );
 }
 
-/** Removes usage that contradicts the request or the answer, which is then estimated (EM-8). */
+/** Removes usage that contradicts the request or the answer; the usage is then estimated (EM-8). */
 function withPossibleUsage(
   { telemetry }: MeterContext,
   outcome: AttemptOutcome,

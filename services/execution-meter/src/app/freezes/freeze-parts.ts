@@ -4,7 +4,7 @@ import { purgeAnswers, runningCalls } from '../../store/calls.ts';
 import type { MeterDatabase } from '../../store/schema.ts';
 import type { ModelCalls } from '../calls/model-calls.ts';
 
-/** Returns what the freeze handlers need to freeze the calls of the meter (SUP-8, SV-9). */
+/** Returns the dependencies of the freeze handlers, which freeze the calls of the meter (SUP-8, SV-9). */
 export function freezeParts(
   { store, clock, telemetry }: MeterContext,
   calls: ModelCalls,

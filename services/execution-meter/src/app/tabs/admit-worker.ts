@@ -5,7 +5,7 @@ import { admitCaller, requireTab } from '../../store/require-spendable.ts';
 
 /**
  * Records the epoch of a worker that has taken over an agent, so that calls of the previous worker are rejected before
- * the new one has made any (RT-2).
+ * the new worker makes its first call (RT-2).
  * @throws PreconditionError STALE_EPOCH; NotFoundError TAB_NOT_FOUND
  */
 export async function admitWorker(

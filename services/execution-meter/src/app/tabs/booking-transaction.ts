@@ -7,16 +7,16 @@ import { AllSlicesRequired, type SliceAccess } from '../../store/slices/slice-ac
 
 /** Options of a transaction that books to the levels of its run. */
 interface BookingOptions extends Pick<TransactionOptions, 'background'> {
-  /** Whether it touches rows of its tenant besides those of its run and slice; default: it does not. */
+  /** Whether the transaction reads or writes rows of its tenant outside its run and slice; default: false. */
   readonly touchesTenant?: boolean;
 }
 
 /**
- * Runs a transaction that books to the levels of a run (EM-3, SYS-5). With several slices (PostgreSQL) it first waits
- * only for transactions of its run and its slice; if the grants of the slice do not suffice, it is rolled back and
- * repeated with all slices, while no other transaction of the tenant is open: only then can the cap of a shared level
- * refuse it. With one slice (SQLite), or with `touchesTenant`, it waits for all transactions of its tenant from the
- * beginning.
+ * Runs a transaction that books to the levels of a run (EM-3, SYS-5). With several slices (PostgreSQL), the transaction
+ * first waits only for transactions of its run and its slice. If the grants of the slice do not suffice, it is rolled
+ * back and repeated with all slices, while no other transaction of the tenant is open; only this second attempt can be
+ * refused by the cap of a shared level. With one slice (SQLite), or with `touchesTenant`, the first attempt already
+ * waits for all transactions of the tenant.
  */
 export async function bookingTransaction<T>(
   { store, slices, config }: Pick<MeterContext, 'store' | 'slices' | 'config'>,

@@ -3,7 +3,7 @@ import { openTabs } from '../../store/tabs.ts';
 
 type OpenTabs = Parameters<typeof openTabs>[1];
 
-/** Lists tabs of all tenants that have been open for at least `ageMs`, a page at a time (BD-3). */
+/** Returns a page of the tabs that have been open for at least `ageMs`, across all tenants (BD-3). */
 export async function listOpenTabs(
   { store, clock }: Pick<MeterContext, 'store' | 'clock'>,
   { ageMs, ...page }: Pick<OpenTabs, 'after' | 'limit'> & { readonly ageMs: number },

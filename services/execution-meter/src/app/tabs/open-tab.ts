@@ -58,8 +58,8 @@ export interface ClosedTab extends TabView {
 }
 
 /**
- * Closes a tab. Idempotent. With `onlyIfSettled`, a tab stays open while part of its budget is reserved or a call of it
- * is in flight. The check and the close are one transaction, so that no call can begin between them.
+ * Closes a tab. Idempotent. With `onlyIfSettled`, a tab stays open while part of its budget is reserved or one of its
+ * calls is in flight. The check and the close are one transaction, so that no call can begin between them.
  * @throws NotFoundError TAB_NOT_FOUND
  */
 export function closeTab(

@@ -1,7 +1,10 @@
 import type { MeterContext } from '../../context.ts';
 import { sumUsage, type UsageQuery, type UsageSum } from '../../store/usage.ts';
 
-/** Sums settled usage by agent, run, session, tenant, model or day (EM-10): one page, and whether another follows. */
+/**
+ * Sums settled usage by agent, run, session, tenant, model or day (EM-10). Returns one page of the sums, and whether
+ * more pages follow.
+ */
 export async function queryUsage(
   { store }: Pick<MeterContext, 'store'>,
   query: UsageQuery,

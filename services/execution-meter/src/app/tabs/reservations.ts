@@ -103,7 +103,7 @@ interface Settled {
 }
 
 /**
- * Settles a reservation, also on a closed tab; usage above the reservation becomes debt (EM-3).
+ * Settles a reservation, even on a closed tab; usage above the reservation becomes debt (EM-3).
  * Idempotent by call id.
  * @throws NotFoundError TAB_NOT_FOUND, RESERVATION_NOT_FOUND; PreconditionError RESERVATION_RELEASED;
  *   InvalidRequestError CALL_ID_REUSED
@@ -135,7 +135,8 @@ export function settle(
     if (exceeded !== undefined) {
       await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
     }
-    // After midnight the settlement counts for the day of the reservation; the tab shows the current day.
+    // A settlement after midnight is booked to the day of the reservation, but the tab shows the current day, so its
+    // balances are read again.
     const known = isExact && entry?.day === dayOf(at) ? { levels } : {};
     return { entry, view: await viewTab(context, trx, tab, known) };
   };

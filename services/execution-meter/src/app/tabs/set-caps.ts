@@ -9,7 +9,8 @@ import { readRun, setRunCaps } from '../../store/run-caps.ts';
 
 /**
  * Sets the caps of a run, a session or a tenant at run time; they apply to reservations that begin afterwards (EM-3). A
- * repeated request changes nothing, also after later changes. Returns the balance with the caps in effect.
+ * repeated request changes nothing, even if the caps were changed since the first request. Returns the balance with the
+ * caps in effect.
  * @throws InvalidRequestError REQUEST_ID_REUSED; NotFoundError TAB_NOT_FOUND for a run without a tab
  */
 export function setCaps(

@@ -17,7 +17,7 @@ export interface TabView {
 
 /**
  * Reads the current balances and failures of a tab.
- * @param known its current levels and failures, as far as they were read in this transaction
+ * @param known levels and failures that this transaction has already read
  */
 export async function viewTab(
   { clock, catalog }: Pick<MeterContext, 'clock' | 'catalog'>,
@@ -42,7 +42,7 @@ export async function readTab(context: MeterContext, key: AgentKey): Promise<Tab
   return await viewTab(context, db, await requireTab(db, key));
 }
 
-/** Reads the balances of a session, if it is not empty, and of a tenant's current day and month. */
+/** Reads the balances of a session, unless `sessionId` is empty, and of a tenant's current day and month. */
 export async function readBalances(
   { store, clock, catalog }: Pick<MeterContext, 'store' | 'clock' | 'catalog'>,
   tenant: string,

@@ -43,8 +43,8 @@ export function holdFor(
 }
 
 /**
- * Returns how many of the requested output tokens fit every level; zero when no turn remains or the
- * prompt alone does not fit.
+ * Returns how many of the requested output tokens fit the budgets of all levels; zero when no turn remains or the
+ * prompt alone exceeds a budget.
  */
 export function fittingOutput(levels: readonly Balance[], plan: CallPlan): bigint {
   const { prices, cacheWrites, promptTokens, outputTokens } = plan;

@@ -52,7 +52,7 @@ export interface TenantCaps {
 
 const NO_TENANT_CAPS: TenantCaps = { day: {}, month: {} };
 
-/** Key of the caps for tenants that the catalog does not name. */
+/** Key of the caps for tenants that the catalog does not list. */
 const ANY_TENANT = '*';
 /** Maximum number of models that an error lists. */
 const MAX_LISTED = 30;
@@ -71,8 +71,8 @@ export class Catalog {
   }
 
   /**
-   * Replaces the content with that of another catalog. Models apply to calls that begin afterwards, tenant caps to
-   * every booking from then on.
+   * Replaces the content with that of another catalog. The new models apply to calls that begin afterwards; the new
+   * tenant caps apply to every later booking.
    */
   replaceBy(other: Catalog): void {
     this.#models = other.#models;
@@ -84,7 +84,7 @@ export class Catalog {
     return [...this.#models.keys()];
   }
 
-  /** Returns the model of an alias, usable or not; undefined when the catalog does not have it. */
+  /** Returns the model of an alias, usable or not; undefined when the catalog does not contain the alias. */
   modelOf(alias: string): CatalogModel | undefined {
     return this.#models.get(alias);
   }
@@ -113,20 +113,20 @@ export class Catalog {
     return requireEntry(model);
   }
 
-  /** Returns the usable models among `allowed`, or among all aliases when it is undefined. */
+  /** Returns the usable models among `allowed`, or among all aliases when `allowed` is undefined. */
   list(allowed: readonly string[] | undefined): readonly ModelEntry[] {
     return [...this.#models]
       .filter(([alias]) => allowed === undefined || allowed.includes(alias))
       .flatMap(([, model]) => ('entry' in model ? [model.entry] : []));
   }
 
-  /** Returns the caps of a tenant, or those of `*` for a tenant that is not named. */
+  /** Returns the caps of a tenant, or the caps of `*` if the catalog does not list the tenant. */
   tenantCaps(tenant: string): TenantCaps {
     return this.#tenants.get(tenant) ?? this.#tenants.get(ANY_TENANT) ?? NO_TENANT_CAPS;
   }
 }
 
-/** The first of many names, and how many more there are. */
+/** Returns the first names of a list, and the number of the remaining names. */
 function shortList(names: readonly string[]): string {
   const shown = names.slice(0, MAX_LISTED).join(', ') || 'none';
   return names.length > MAX_LISTED ? `${shown} and ${names.length - MAX_LISTED} more` : shown;

@@ -23,7 +23,7 @@ it('prices cache writes by how long they are kept (EM-4, AP-2)', () => {
   const read = 100n * 400n + 400n * 100n;
   expect(costOf(PRICES, usage)).toBe(read + 500n * 500n);
   expect(costOf(PRICES, { ...usage, longCacheWrite: 200n })).toBe(read + 300n * 500n + 200n * 800n);
-  // The hold pays for any split.
+  // The worst cost covers any split of the tokens.
   expect(worstCost(PRICES, 1000n, 0n)).toBe(1000n * 800n);
 });
 

@@ -21,12 +21,15 @@ export interface TokenPrices {
 
 const MILLION = 1_000_000n;
 
-/** A price without tiers. */
+/** Returns a rate without tiers. */
 export function flatRate(nanoUsdPerMillion: bigint): Rate {
   return { base: nanoUsdPerMillion, tiers: [] };
 }
 
-/** Returns the prices that can apply to a request with these cache writes: a hold need not pay for others. */
+/**
+ * Returns the prices that can apply to a request with these cache writes, so that a hold does not include the price of
+ * cache writes that cannot occur.
+ */
 export function pricesWith(prices: TokenPrices, writes: CacheWrites): TokenPrices {
   const { input, cacheWrite } = prices;
   if (writes === 'long') return prices;
@@ -62,8 +65,8 @@ export function worstCost(prices: TokenPrices, input: bigint, output: bigint): b
 }
 
 /**
- * Returns how many output tokens `nanoUsd` pays for after the prompt in the worst case; undefined
- * when they are free.
+ * Returns how many output tokens the rest of `nanoUsd` pays for after the cost of the prompt, in the worst case;
+ * undefined when output tokens are free.
  */
 export function affordableOutput(
   prices: TokenPrices,

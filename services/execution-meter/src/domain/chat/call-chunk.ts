@@ -34,6 +34,6 @@ export interface CallEnd {
   readonly runCost: bigint;
   readonly warnings: readonly string[];
   readonly fittedOutput: bigint;
-  /** Its events for the supervisor, authenticated. */
+  /** The authenticated events of the call for the supervisor. */
   readonly events: readonly CarriedEvent[];
 }

@@ -32,7 +32,7 @@ export function capturedInput(messages: readonly ChatMessage[]): string {
   );
 }
 
-/** Returns an answer in the same format. */
+/** Returns an answer as JSON in the format of the GenAI conventions, redacted and truncated. */
 export function capturedOutput({ text, toolUses, endReason }: ChatAnswer): string {
   const parts = [
     ...(text === '' ? [] : [{ type: 'text', content: cut(redacted(text)) }]),
@@ -58,7 +58,10 @@ function capturedPart(part: ChatPart): object {
   }
 }
 
-/** Returns the newest messages that fit, with a marker for the omitted ones. */
+/**
+ * Returns as JSON the newest messages that fit `maxBytes`. If older messages are omitted, the first element is a
+ * message with their number.
+ */
 function fitting(messages: readonly object[], maxBytes: number): string {
   const kept: string[] = [];
   let bytes = 0;
@@ -81,7 +84,7 @@ function cut(text: string): string {
   return `${text.slice(0, MAX_TEXT).toWellFormed()}… [${text.length - MAX_TEXT} characters omitted]`;
 }
 
-/** Redacts secrets in a text; in JSON also by field name. */
+/** Returns a text with its secrets redacted; in JSON, the values of fields with secret names are redacted, too. */
 function redacted(text: string): string {
   const known = /^\s*[[{]/.test(text) ? redactedJson(text) : undefined;
   return SECRETS.reduce((rest, [form, kept]) => rest.replace(form, kept), known ?? text);

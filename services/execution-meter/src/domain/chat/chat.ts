@@ -23,7 +23,7 @@ export type ChatPart =
       readonly isError: boolean;
     }
   | { readonly type: 'image'; readonly url: string }
-  /** A file in a native request, whose bytes are also in its text. */
+  /** A file in a native request. Its encoded content is also part of the text of the message. */
   | { readonly type: 'document' };
 
 /** One turn of a conversation. */
@@ -40,7 +40,7 @@ export interface ChatTool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
-/** Whether the model must call a tool, and which. */
+/** Whether the model may, must or must not call a tool, or the tool that it must call. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { readonly tool: string };
 
 /** Provider-independent request to a model. */
@@ -53,19 +53,22 @@ export interface ChatRequest {
   readonly temperature: number | undefined;
   /** Whether the answer must be one JSON object. */
   readonly json: boolean;
-  /** Tokens that the provider adds to the prompt, at most; 0 by default. */
+  /** Maximum number of tokens that the provider adds to the prompt; default: 0. */
   readonly addedTokens?: bigint;
   /** None by default. */
   readonly cacheWrites?: CacheWrites;
-  /** The request in the format of the provider; with it, the fields above only measure the prompt. */
+  /**
+   * The request in the format of the provider. If it is set, this request is sent, and the fields above are used only
+   * to estimate tokens and cost, and for telemetry.
+   */
   readonly native?: NativeChat;
 }
 
-/** What a request refers to by ids that the provider has issued. */
+/** Ids issued by the provider that a request refers to. */
 export interface References {
   /** The response that the conversation continues. */
   readonly previousId: string | undefined;
-  /** Items of earlier answers; the provider adds the content of `stored` ones. */
+  /** Items of earlier answers; if `stored` is set, the provider adds the content of the item to the prompt. */
   readonly items: readonly { readonly id: string; readonly stored: boolean }[];
 }
 
@@ -78,7 +81,9 @@ export interface IssuedIds {
 /** A wire format of model requests. */
 export type DialectName = 'chat_completions' | 'responses' | 'messages';
 
-/** Which cache writes a request can cause: none, some for minutes, or some for an hour. */
+/**
+ * Cache writes that a request can cause: none, writes with a lifetime of minutes, or writes with a lifetime of an hour.
+ */
 export type CacheWrites = 'none' | 'short' | 'long';
 
 /** A request in a wire format of providers (AP-2). */
@@ -86,7 +91,7 @@ export interface NativeChat {
   readonly dialect: DialectName;
   readonly body: JsonObject;
   readonly references?: References | undefined;
-  /** Headers of the client for the provider. */
+  /** HTTP headers of the client that are passed on to the provider. */
   readonly headers: Readonly<Record<string, string>>;
   /** Whether the caller wants a stream. */
   readonly stream: boolean;
@@ -97,10 +102,13 @@ export interface NativeChat {
 /** Reason why a model stopped. */
 export type EndReason = 'end_turn' | 'tool_use' | 'max_tokens' | 'content_filter';
 
-/** Thinking as the block of its API; with a signature that the provider verifies in later requests. */
+/**
+ * Fields of a thinking block as the provider's API returned them, such as the signature that the provider verifies in
+ * later requests.
+ */
 export type ThinkingBlock = Readonly<Record<string, string>>;
 
-/** A block of an answer; `isCall` stands for the next one of its tool uses. */
+/** A block of an answer; a block with `isCall` is the position of the next tool use of the answer. */
 export type AnswerBlock =
   | { readonly text: string }
   | { readonly thinking: ThinkingBlock }
@@ -110,20 +118,23 @@ export type AnswerBlock =
 export interface ChatAnswer {
   readonly text: string;
   readonly toolUses: readonly ToolUse[];
-  /** The same in the order of its blocks, with its thinking; undefined without thinking, or with too much. */
+  /**
+   * Text, tool uses and thinking of the answer in their original order; undefined when the answer has no thinking or
+   * exceeds a limit.
+   */
   readonly blocks?: readonly AnswerBlock[];
   readonly endReason: EndReason;
   /** Name of the answering model at the provider. */
   readonly providerModel: string;
-  /** The id of the response at the provider; undefined when it has none. */
+  /** The id of the response at the provider; undefined when the response has no id. */
   readonly responseId?: string;
 }
 
-/** How the provider itself described an answer, for traces. */
+/** Response id and finish reason of an answer as the provider reported them, for traces. */
 export interface ProviderTerms {
-  /** Its id of the response. */
+  /** The response id of the provider. */
   readonly responseId?: string;
-  /** Its finish reason, such as `stop`. */
+  /** The finish reason of the provider, such as `stop`. */
   readonly finishReason?: string;
 }
 

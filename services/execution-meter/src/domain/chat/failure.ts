@@ -88,7 +88,7 @@ export function callFailure(
   }
 }
 
-/** Scheme, host and port, without credentials, which an address may contain. */
+/** Returns the scheme, host and port of a base URL, without the credentials that it may contain. */
 function originOf(baseUrl: string): string {
   return URL.parse(baseUrl)?.origin ?? 'its address';
 }

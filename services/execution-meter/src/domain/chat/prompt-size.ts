@@ -4,7 +4,7 @@ import type { ChatPart, ChatRequest } from './chat.ts';
 export interface PromptSize {
   readonly texts: readonly string[];
   /**
-   * Number of messages, tools and the request itself, which chat templates wrap in extra tokens.
+   * Number of messages and tools plus one for the request; chat templates add tokens to each of them.
    */
   readonly frames: number;
   readonly images: number;
@@ -16,8 +16,8 @@ export interface PromptSize {
 /** Upper bounds for the templates and image resolutions of most models. */
 const UPPER_BOUND = { frame: 16n, image: 5_000n, document: 0n };
 /**
- * What no provider exceeds: gpt-4o-mini counts up to 48,169 tokens for an image. The pages of a compressed document are
- * limited only by the context of the model.
+ * Upper bounds for all providers: gpt-4o-mini counts up to 48,169 tokens for an image, and the number of pages of a
+ * compressed document is limited only by the context window of the model.
  */
 const POSSIBLE = { frame: 16n, image: 50_000n, document: 2_000_000n };
 /** Typical values. */
@@ -43,25 +43,25 @@ export function promptSize({ messages, tools, addedTokens = 0n }: ChatRequest): 
 }
 
 /**
- * Returns the prompt tokens to reserve first. For text it is an upper bound for every tokenizer, because a token
- * represents at least one byte of UTF-8, so that a prompt of text never uses more than its reservation (EM-3). Images
- * and documents can exceed it.
+ * Returns the number of prompt tokens to reserve first. For text, this number is an upper bound for every tokenizer,
+ * because a token represents at least one byte of UTF-8; a text prompt therefore never uses more tokens than are
+ * reserved (EM-3). Images and documents can use more tokens.
  */
 export function promptTokensAtMost(size: PromptSize): bigint {
   return bytesOf(size.texts) + tokensBesidesText(size, UPPER_BOUND);
 }
 
 /**
- * Returns the most tokens that a provider can have used (EM-8). With images and documents they can exceed the hold; the
- * excess is booked as debt.
+ * Returns the maximum number of prompt tokens that a provider can have used (EM-8). If the prompt contains images or
+ * documents, these tokens can exceed the hold; the excess is booked as debt.
  */
 export function promptTokensPossible(size: PromptSize): bigint {
   return bytesOf(size.texts) + tokensBesidesText(size, POSSIBLE);
 }
 
 /**
- * Returns the counted tokens plus an eighth for differences between tokenizers: for budgets that
- * are too small for the upper bound.
+ * Returns the counted tokens plus one eighth for differences between tokenizers. Used when the upper bound does not fit
+ * the budget.
  */
 export function promptTokensToHold(size: PromptSize, textTokens: bigint): bigint {
   const counted = textTokens + (textTokens + 7n) / 8n + tokensBesidesText(size, UPPER_BOUND);

@@ -1,8 +1,8 @@
 import type { TokenUsage } from '../ledger/spending.ts';
 
-/** What a provider can have used for an attempt, at most. */
+/** Upper bounds of the usage that a provider can report for an attempt. */
 export interface UsageLimits {
-  /** The most prompt tokens for every tokenizer, image and document. */
+  /** Maximum number of prompt tokens, for any tokenizer and any size of images and documents. */
   readonly promptTokens: bigint;
   /** Requested output tokens. */
   readonly outputTokens: bigint;
@@ -11,8 +11,8 @@ export interface UsageLimits {
 }
 
 /**
- * Finds a contradiction between the usage that a provider reports and the request or the answer (EM-8). Such usage is
- * not settled, but estimated from the content.
+ * Finds a contradiction between the usage that a provider reports and the request or the answer (EM-8). Contradictory
+ * usage is not settled; the settlement then uses an estimate from the content.
  * @returns one sentence; undefined for usage that is possible
  */
 export function contradictionIn(usage: TokenUsage, limits: UsageLimits): string | undefined {

@@ -29,7 +29,9 @@ const ROLES: ReadonlyMap<unknown, ChatRole> = new Map([
   ['tool', 'tool'],
   ['function', 'tool'],
 ]);
-/** Tools that the caller executes; a provider would execute any other by itself, without a review. */
+/**
+ * Types of the tools that the caller executes. The provider executes tools of any other type itself, without a review.
+ */
 const CALLER_TOOLS: readonly unknown[] = ['function', 'custom'];
 const END_REASONS: Readonly<Record<string, EndReason>> = {
   stop: 'end_turn',
@@ -39,7 +41,7 @@ const END_REASONS: Readonly<Record<string, EndReason>> = {
   content_filter: 'content_filter',
 };
 
-/** Chat completions of OpenAI and of the many servers that are compatible with them. */
+/** The Chat Completions API of OpenAI, which many other servers also implement. */
 export const chatCompletions: Dialect = {
   api: 'openai',
   path: '/chat/completions',
@@ -69,7 +71,8 @@ export const chatCompletions: Dialect = {
       [named ?? model.outputCapField]: Number(maxOutputTokens),
       stream: streamed,
       ...(streamed && { stream_options: { include_usage: true } }),
-      // The default is not to store; other servers may reject the field.
+      // The field `store` is not added to a request without it: the default of the provider is not to store the answer,
+      // and other servers may reject the field.
       ...(!mayStore && 'store' in body && { store: false }),
     };
   },

@@ -11,44 +11,48 @@ import type {
 import type { TokenUsage } from '../ledger/spending.ts';
 
 /**
- * A wire format of model requests (AP-2): what limits a request, what the meter changes in it, and what an event adds
- * to the answer. Everything else in a request or an event is passed on unchanged.
+ * A wire format of model requests (AP-2). Reads the limits of a request, sets the fields that the meter controls, and
+ * reads the parts of an answer from its events. All other fields of requests and events are passed on unchanged, except
+ * ids of input items that the provider did not issue, which are removed.
  */
 export interface Dialect {
-  /** The API of the providers that speak it. */
+  /** The API of the providers that support the dialect. */
   readonly api: ProviderApi;
-  /** Its path below the base URL of the provider. */
+  /** Request path below the base URL of the provider. */
   readonly path: string;
-  /** Whether later requests can refer to its answers by their ids. */
+  /** Whether later requests can refer to earlier answers by id. */
   readonly issuesIds?: true;
   /**
-   * Reads what limits a request.
+   * Reads the prompt and the limits of a request.
    * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED, HOSTED_TOOL_NOT_ALLOWED
    */
   read(body: JsonObject): BoundedRequest;
   /** Returns the body for the provider. */
   bodyFor(native: NativeChat, change: BodyChange): JsonObject;
-  /** What an event of a stream adds to the answer. */
+  /** Returns the part of the answer that an event of a stream contains. */
   partOf(event: Fields): AnswerPart;
-  /** The answer to a request without a stream. */
+  /** Returns the complete answer to a request without streaming, as one part. */
   wholeOf(answer: Fields): AnswerPart;
-  /** Reads the usage of a provider, which may have come in several parts; undefined when it is incomplete or implausible. */
+  /**
+   * Reads the usage that a provider reported, merged from all events of the answer so far; undefined when the usage is
+   * incomplete or implausible.
+   */
   readUsage(usage: Fields): TokenUsage | undefined;
-  /** The events that end a stream which exceeded its limit. */
+  /** Returns the events that end the stream of an answer that has exceeded its limit. */
   cut(cut: CutAnswer): readonly object[];
 }
 
-/** The fields of a native request that the meter reads: its prompt, its limits and the form of the answer. */
+/** The fields of a native request that the meter reads: its prompt, its limits, and whether the answer is streamed. */
 export interface BoundedRequest {
   /**
-   * The prompt as the meter counts it: its texts, which are never shorter than what the provider reads, its images and
-   * its documents.
+   * The prompt as the meter counts it: texts, images and documents. The texts are at least as long as the text that the
+   * provider tokenizes.
    */
   readonly messages: readonly ChatMessage[];
   readonly tools: readonly unknown[];
-  /** Tokens that the provider adds to the prompt, at most. */
+  /** Maximum number of tokens that the provider adds to the prompt. */
   readonly addedTokens: bigint;
-  /** Which cache writes the request can cause. */
+  /** Cache writes that the request can cause. */
   readonly cacheWrites: CacheWrites;
   /** Ids of earlier answers; undefined in dialects without them. */
   readonly references?: References;
@@ -58,7 +62,7 @@ export interface BoundedRequest {
   readonly includeUsage: boolean;
 }
 
-/** What the meter changes in the body of a request. */
+/** Values that the meter sets in the body of a request. */
 export interface BodyChange {
   readonly model: ModelEntry;
   readonly maxOutputTokens: bigint;
@@ -66,46 +70,48 @@ export interface BodyChange {
   readonly mayStore: boolean;
 }
 
-/** What one event adds to an answer. */
+/** The part of an answer that one event contains. */
 export interface AnswerPart {
-  /** True for an event which shows that the provider has begun an answer; later events of the answer may omit it. */
+  /**
+   * True if the event shows that the provider has begun an answer; the field may be absent in parts of later events.
+   */
   readonly isAnswer?: boolean;
   readonly text?: string;
   /** Content that is neither text nor a tool call. */
   readonly otherContent?: string;
   readonly toolUses?: readonly ToolUsePart[];
-  /** Thinking and texts by their place, in dialects whose later requests must repeat the thinking. */
+  /** Thinking and texts with their positions, in dialects in which later requests must repeat the thinking. */
   readonly blocks?: readonly BlockPart[];
-  /** The finish reason in the words of the provider. */
+  /** The finish reason as the provider reported it. */
   readonly finishReason?: string | undefined;
-  /** The finish reason; undefined when it is unknown. */
+  /** The finish reason converted to a value of the platform; undefined when the provider's value is unknown. */
   readonly endReason?: EndReason | undefined;
   readonly responseId?: unknown;
   readonly model?: unknown;
-  /** Ids of its items, to which later requests can refer. */
+  /** Ids of items of the answer, to which later requests can refer. */
   readonly itemIds?: readonly string[];
-  /** Usage as the provider reports it; a later part overrides the same counts of an earlier one. */
+  /** Usage as the provider reports it; counts of a later part override those of an earlier part. */
   readonly usage?: unknown;
   /** Whether the provider ended the answer with an error. */
   readonly hasFailed?: boolean;
-  /** Whether it is the last event of the answer, which is sent after the settlement. */
+  /** Whether this is the last event of the answer, which the caller receives only after the settlement. */
   readonly isLast?: boolean;
-  /** Whether it only reports the usage; the caller receives it if it requested the usage. */
+  /** Whether the event only reports the usage; callers that did not request the usage do not receive it. */
   readonly isForMeter?: boolean;
 }
 
-/** What one event adds to a block that is no tool call. */
+/** The part of a block, other than a tool call, that one event contains. */
 export interface BlockPart {
   /** Position of the block in the answer. */
   readonly index: number;
   readonly text?: string;
-  /** Fields of thinking, each of which is appended to. */
+  /** Text to append to each field of the thinking block. */
   readonly thinking?: ThinkingBlock;
 }
 
-/** What one event adds to a tool call. */
+/** The part of a tool call that one event contains. */
 export interface ToolUsePart {
-  /** Position of the call in the answer; undefined for the next one. */
+  /** Position of the call in the answer; if undefined, the part starts a new call after the calls so far. */
   readonly index: number | undefined;
   readonly id: string;
   readonly tool: string;
@@ -114,7 +120,7 @@ export interface ToolUsePart {
 
 /** An answer that exceeded its limit. */
 export interface CutAnswer {
-  /** The event that exceeded it. */
+  /** The event with which the answer exceeded the limit. */
   readonly last: Fields;
   readonly responseId: string;
   readonly model: string;

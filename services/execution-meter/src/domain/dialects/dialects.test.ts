@@ -45,9 +45,12 @@ describe('an image of a native request', () => {
           content: [{ type: 'image', source: { type: 'file', file_id: 'file-1' } }],
         }),
     ],
-  ])('that the provider has stored is refused in %s (AP-2, SYS-6)', (_, read) => {
-    expect(read).toThrow(/file_id names content whose size is unknown/);
-  });
+  ])(
+    'is rejected in %s when it references a file that the provider has stored (AP-2, SYS-6)',
+    (_, read) => {
+      expect(read).toThrow(/file_id refers to content whose size is unknown/);
+    },
+  );
 
   it.each([
     [{ type: 'ephemeral' }, 'short'],

@@ -7,7 +7,7 @@ import {
 } from '@writ/kernel';
 import type { ChatMessage, ChatPart, ChatRole } from '../chat/chat.ts';
 
-/** A position in an answer. */
+/** Returns a position in an answer; undefined when the value is not an integer. */
 export function indexOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) ? Number(value) : undefined;
 }
@@ -15,7 +15,7 @@ export function indexOf(value: unknown): number | undefined {
 /** Upper bound of plausible token counts. */
 const MAX_TOKEN_COUNT = 1_000_000_000;
 
-/** Returns a plausible count of tokens (EM-8). */
+/** Returns a token count; undefined when the value is not a plausible count (EM-8). */
 export function countOf(value: unknown): bigint | undefined {
   const valid = typeof value === 'number' && Number.isSafeInteger(value);
   return valid && value >= 0 && value <= MAX_TOKEN_COUNT ? BigInt(value) : undefined;
@@ -29,12 +29,12 @@ export function isSet(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null;
 }
 
-/** The error of a field that could cost more than is reserved. */
+/** Returns the error for a field that could cause more cost than is reserved. */
 export function notAllowed(field: string, rule: string): InvalidRequestError {
   return new InvalidRequestError('NATIVE_FIELD_NOT_ALLOWED', `${field} ${rule}.`, { field });
 }
 
-/** The error of a tool that the provider executes. */
+/** Returns the error for a tool that the provider executes. */
 export function hostedTool(field: string): InvalidRequestError {
   return new InvalidRequestError(
     'HOSTED_TOOL_NOT_ALLOWED',
@@ -43,7 +43,10 @@ export function hostedTool(field: string): InvalidRequestError {
   );
 }
 
-/** Reads the first limit of the output that is set. */
+/**
+ * Reads the output limit from the first of `fields` that is set.
+ * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED
+ */
 export function outputLimitOf(body: JsonObject, ...fields: readonly string[]): bigint | undefined {
   for (const field of fields) {
     const limit = body[field];
@@ -55,7 +58,7 @@ export function outputLimitOf(body: JsonObject, ...fields: readonly string[]): b
   return undefined;
 }
 
-/** @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED unless the field is unset or one of the values */
+/** Checks that a field is unset or has one of the values. @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED */
 export function assertOneOf(body: JsonObject, field: string, values: readonly unknown[]): void {
   const value = body[field];
   if (value === undefined || value === null || values.includes(value)) return;
@@ -63,9 +66,10 @@ export function assertOneOf(body: JsonObject, field: string, values: readonly un
 }
 
 /**
- * What a message measures: its text as JSON, which is never shorter, its images and documents. Documents that the
- * provider fetches, and all files that it has stored, are refused, because their size is unknown. Images by URL are
- * accepted: each is counted with a fixed number of tokens.
+ * Returns the parts of a message that determine its token count: its images and documents, and the message without its
+ * images as JSON text, which is at least as long as the text that the provider tokenizes. Rejects documents that the
+ * provider would fetch, and files that the provider has stored, because their size is unknown. Accepts images by URL;
+ * each image is counted as a fixed number of tokens.
  * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED
  */
 export function measured(role: ChatRole, message: JsonValue, field: string): ChatMessage {
@@ -74,12 +78,12 @@ export function measured(role: ChatRole, message: JsonValue, field: string): Cha
     if (UNBOUNDED.includes(name) && typeof value === 'string') {
       throw notAllowed(
         `${field}: ${name}`,
-        'names content whose size is unknown; send the content',
+        'refers to content whose size is unknown; send the content',
       );
     }
     if (!isJsonObject(value as JsonValue)) return value;
     const { type, input, ...rest } = value as JsonObject;
-    // Arguments of a tool call have fields of any name.
+    // The arguments of a tool call may have fields with these names, so they are not searched.
     if (type === 'tool_use') return { ...rest, type, input: JSON.stringify(input) };
     if (isDocument(value as JsonObject)) media.push({ type: 'document' });
     const image = imageOf(value as JsonObject);
@@ -101,11 +105,14 @@ function isDocument({ type, source }: JsonObject): boolean {
 /** An image in a part of a message. */
 interface MessageImage {
   readonly url: string;
-  /** The part without it. */
+  /** The part of the message without the image. */
   readonly rest: JsonObject;
 }
 
-/** The image of a part of a message in any dialect. */
+/**
+ * Returns the image in a part of a message, in any dialect; undefined when the part has no image.
+ * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED for a document by URL
+ */
 function imageOf(part: JsonObject): MessageImage | undefined {
   const { type, image_url: url, source } = part;
   if (type === 'image_url' && isJsonObject(url)) {
@@ -118,12 +125,15 @@ function imageOf(part: JsonObject): MessageImage | undefined {
   }
   const isRemote = type === 'document' && isJsonObject(source) && source.type === 'url';
   if (isRemote) {
-    throw notAllowed('document.source', 'names content whose size is unknown; send the content');
+    throw notAllowed(
+      'document.source',
+      'refers to content whose size is unknown; send the content',
+    );
   }
   return undefined;
 }
 
-/** An object without those of its fields that are texts. */
+/** Returns the object without the given fields, if they are strings. */
 function withoutTexts(object: JsonObject, ...names: readonly string[]): JsonObject {
   const isKept = ([name, value]: [string, unknown]) =>
     !names.includes(name) || typeof value !== 'string';

@@ -21,7 +21,7 @@ import {
   outputLimitOf,
 } from './fields.ts';
 
-/** Tools that the caller executes: its own, and those whose schema the provider defines. */
+/** Types of the tools that the caller executes: custom tools, and tools whose schema the provider defines. */
 const CALLER_TOOL = /^(custom|(bash|text_editor|computer|memory)_\d+)$/;
 /** Tokens that the provider adds to a prompt, without and with tools. */
 const ADDED_TOKENS = 64n;
@@ -36,7 +36,7 @@ const END_REASONS: Readonly<Record<string, EndReason>> = {
   refusal: 'content_filter',
 };
 
-/** Messages of Anthropic. */
+/** The Messages API of Anthropic. */
 export const messages: Dialect = {
   api: 'anthropic',
   path: '/messages',
@@ -129,7 +129,9 @@ function assertBounded(body: JsonObject): void {
   }
 }
 
-/** Only what a request marks is written to the cache. */
+/**
+ * Returns the cache writes that a request can cause; only blocks marked with cache_control are written to the cache.
+ */
 function cacheWritesIn(turns: readonly ChatMessage[], tools: unknown): CacheWrites {
   const texts = turns.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === 'text' ? part.text : [])),
@@ -148,7 +150,7 @@ function messageOf(message: JsonValue, index: number) {
 }
 
 function envelopeOf({ id, model, usage }: Fields, at: 'start' | 'whole'): AnswerPart {
-  // The first count of the output is that of the first tokens only.
+  // The output count at the start of a stream includes only the first tokens.
   const { output_tokens: output, ...prompt } = withoutNull(usage);
   const reported = at === 'start' ? prompt : { ...prompt, output_tokens: output };
   return { responseId: id, model, usage: reported };
@@ -172,7 +174,7 @@ function blockOf(block: unknown, index: number | undefined, at: 'start' | 'whole
   }
   if (type === 'redacted_thinking') return thinkingPart({ type, data: textOf(data) }, index);
   if (type !== 'tool_use') return { otherContent: textOf(thinking) };
-  // In a stream the arguments follow.
+  // In a stream, later events contain the arguments.
   const argumentsJson = at === 'whole' ? JSON.stringify(input ?? {}) : '';
   return { toolUses: [{ index, id: textOf(id), tool: textOf(name), argumentsJson }] };
 }

@@ -30,7 +30,7 @@ const INCOMPLETE: Readonly<Record<string, EndReason>> = {
   content_filter: 'content_filter',
 };
 
-/** Responses of OpenAI. */
+/** The Responses API of OpenAI. */
 export const responses: Dialect = {
   api: 'openai',
   path: '/responses',
@@ -41,7 +41,7 @@ export const responses: Dialect = {
     const isText = typeof input === 'string' && input !== '';
     const items = Array.isArray(input) ? input : [];
     if (!isText && items.length === 0) {
-      throw notAllowed('input', 'must be a text or a list with at least one item');
+      throw notAllowed('input', 'must be a non-empty string or a list with at least one item');
     }
     return {
       messages: [
@@ -132,7 +132,7 @@ function assertBounded(body: JsonObject): void {
   assertOneOf(body, 'background', [false]);
   assertOneOf(body, 'service_tier', ['auto', 'default']);
   for (const field of ['conversation', 'prompt'] as const) {
-    if (isSet(body[field])) throw notAllowed(field, 'names content whose size is unknown');
+    if (isSet(body[field])) throw notAllowed(field, 'refers to content whose size is unknown');
   }
   assertToolsOfCaller(listOf(body.tools), 'tools');
 }
@@ -163,7 +163,7 @@ function previousIdOf({ previous_response_id: id }: JsonObject): string | undefi
 const OWN_ID = /^(msg|fc)_writ_/;
 
 /**
- * Whether the client wrote an item: a message that is not the assistant's, or the result of a tool. Codex gives such
+ * Whether the client wrote an item: a message with a role other than assistant, or a tool result. Codex gives these
  * items ids that the provider has not issued.
  */
 function isWritten({ type, role, content, output }: Fields): boolean {
@@ -172,7 +172,10 @@ function isWritten({ type, role, content, output }: Fields): boolean {
   return isMessage && content !== undefined && typeof role === 'string' && role !== 'assistant';
 }
 
-/** The id of an item of an earlier answer; the provider adds what the item does not contain. */
+/**
+ * Returns the id of an item that refers to an earlier answer; `stored` means that the provider adds the content of the
+ * item to the prompt.
+ */
 function referenceOf(item: JsonValue) {
   const { type, id, encrypted_content: encrypted } = fieldsOf(item);
   if (typeof id !== 'string' || id === '' || OWN_ID.test(id) || isWritten(fieldsOf(item)))
@@ -181,7 +184,7 @@ function referenceOf(item: JsonValue) {
   return [{ id, stored: type === 'item_reference' || isEmpty }];
 }
 
-/** Only ids that the provider issued are passed on. */
+/** Returns the item without its id, unless the provider issued the id. */
 function withoutOwnId(item: JsonValue): JsonValue {
   if (!isJsonObject(item) || typeof item.id !== 'string') return item;
   if (!OWN_ID.test(item.id) && !isWritten(item)) return item;
@@ -224,7 +227,7 @@ function wholeItemOf(item: Fields, index: number): AnswerPart {
 function toolPartOf(item: Fields, index: number | undefined, at: 'start' | 'whole'): AnswerPart {
   const { type, call_id: callId, name, arguments: json, input, action } = item;
   if (typeof type !== 'string' || !type.endsWith('_call')) return {};
-  // In a stream the arguments follow.
+  // In a stream, later events contain the arguments.
   const given = textOf(json ?? input) || (action === undefined ? '' : JSON.stringify(action));
   const argumentsJson = at === 'whole' ? given : '';
   return {

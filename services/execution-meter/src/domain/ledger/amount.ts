@@ -7,7 +7,7 @@ export type Dimension = (typeof DIMENSIONS)[number];
 /** A value in every dimension: tokens, nano-USD and round trips. Exact integers (EM-4). */
 export type Amount = Readonly<Record<Dimension, bigint>>;
 
-/** Caps by dimension; a dimension without one is unlimited (EM-1). */
+/** Caps by dimension; a dimension without a cap is unlimited (EM-1). */
 export type Caps = Readonly<Partial<Record<Dimension, bigint>>>;
 
 /** Zero in every dimension. */

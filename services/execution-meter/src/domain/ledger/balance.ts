@@ -21,7 +21,7 @@ export interface Change {
   readonly used: Amount;
   /** Amount held by reservations. */
   readonly reserved: Amount;
-  /** The part of `used` that settled above its reservations. */
+  /** The part of `used` by which settlements exceeded their reservations. */
   readonly debt: Amount;
   readonly usage: TokenUsage;
   /** Settled round trips with estimated usage. */

@@ -19,7 +19,7 @@ const LEVEL_LABELS: Readonly<Record<Level, string>> = {
 
 /**
  * Returns the error for a cap that settled spending exceeds or that a reservation would exceed, such as `Token budget
- * exceeded: 4200 > 4000` (EM-2, EM-3). The message names the level, except that of the agent.
+ * exceeded: 4200 > 4000` (EM-2, EM-3). The message names the level, unless it is the level of the agent.
  */
 export function breachError(
   { level, dimension, used, limit }: Breach,

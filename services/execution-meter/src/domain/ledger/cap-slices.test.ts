@@ -29,7 +29,7 @@ const act: fc.Arbitrary<Act & { readonly slice: number }> = fc
   )
   .chain((one) => fc.nat(SLICES - 1).map((slice) => ({ ...(one as Act), slice })));
 
-/** One level in one account, which refuses what exceeds its cap. */
+/** Reference model: a level with a single account, which refuses reservations above its cap. */
 class PlainAccount {
   cap: bigint | undefined;
   used = 0n;
@@ -52,7 +52,10 @@ interface Booking {
   readonly isReservation: boolean;
 }
 
-/** The same in slices: each books alone within its grant, else with all. */
+/**
+ * The same level divided into slices. A booking within the grant of its slice reads only this slice; any other booking
+ * reads all slices.
+ */
 class SlicedAccount {
   caps: Caps = {};
   readonly used = Array.from({ length: SLICES }, () => 0n);
@@ -60,7 +63,7 @@ class SlicedAccount {
   terms = '';
   readonly grants = new Map<number, bigint>();
   isWatched = false;
-  /** Bookings that read one slice, and those that read all. */
+  /** Number of bookings that read one slice (`own`) or all slices (`all`). */
   readonly turns = { own: 0, all: 0 };
 
   get total(): bigint {
@@ -86,7 +89,7 @@ class SlicedAccount {
     return true;
   }
 
-  /** What may be settled without reading all slices. */
+  /** The maximum amount that can be settled without reading all slices. */
   get atMost(): bigint {
     return sum(
       this.slices.map(({ booked, granted }) => {
@@ -144,7 +147,7 @@ function sum(amounts: readonly bigint[]): bigint {
   return amounts.reduce((total, amount) => total + amount, 0n);
 }
 
-/** Takes one step in both accounts. */
+/** Applies one step to both accounts and compares the results. */
 function take(step: Act & { readonly slice: number }, plain: PlainAccount, sliced: SlicedAccount) {
   if (step.type === 'cap') {
     plain.cap = step.cap;
@@ -163,7 +166,7 @@ function take(step: Act & { readonly slice: number }, plain: PlainAccount, slice
     return;
   }
   const settled = step.type === 'settle' ? amount : 0n;
-  // What was held ends; a settlement may be above it.
+  // The settlement or release ends the hold; the settled amount may exceed the hold.
   plain.reserved -= held;
   plain.used += settled;
   sliced.book(slice, { used: settled, reserved: -held, isReservation: false });
@@ -172,7 +175,7 @@ function take(step: Act & { readonly slice: number }, plain: PlainAccount, slice
 }
 
 describe('divide', () => {
-  it('accepts and refuses in slices what one account does, and never exceeds a cap by grants (EM-3)', () => {
+  it('accepts and refuses the same bookings as a single account, and never grants more than the cap (EM-3)', () => {
     const turns = { own: 0, all: 0 };
     fc.assert(
       fc.property(fc.array(act, { minLength: 20, maxLength: 60 }), (steps) => {
@@ -194,11 +197,11 @@ describe('divide', () => {
       }),
       { numRuns: 2_000 },
     );
-    // Both ways of booking occur.
+    // Both kinds of bookings occur often.
     expect(Math.min(turns.own, turns.all)).toBeGreaterThan(1_000);
   });
 
-  it('grants a slice half of what is left, and the next one finds the rest (EM-3)', () => {
+  it('grants a slice half of the remaining amount, and leaves the rest for the next slice (EM-3)', () => {
     const caps = { tokens: 10_000n };
     const level = { caps, percents: [], used: NOTHING };
     const first = { index: 3, booked: tokens(100n), granted: NOTHING };
@@ -212,7 +215,7 @@ describe('divide', () => {
     expect(both?.grants).toEqual([tokens(5_050n), tokens(2_550n)]);
   });
 
-  it('recalls what other slices do not use when nothing is free (EM-3)', () => {
+  it('reduces the unused grants of other slices when no amount is free (EM-3)', () => {
     const booked = tokens(10n);
     const slices = [
       { index: 0, booked, granted: tokens(950n) },

@@ -1,8 +1,8 @@
 import { type Amount, type Caps, DIMENSIONS, type Dimension, NOTHING } from './amount.ts';
 
 /**
- * One slice of a level: what it has booked, and its grant, the amount up to which it may book without reading other
- * slices. A grant here is a part of a cap, not a slot grant.
+ * One slice of a level: its booked amount, and its grant, which is the amount up to which the slice may book without
+ * reading other slices. Unlike a slot grant, this grant is a part of a cap.
  */
 export interface Slice {
   readonly index: number;
@@ -22,12 +22,12 @@ export interface DividedLevel {
   readonly slices: readonly Slice[];
 }
 
-/** The slice that asks for a larger grant. */
+/** The slice that requests a larger grant. */
 export interface Demand {
   readonly index: number;
   /**
-   * Amount that the booking of this transaction reserved, so that another one of this size fits; after a settlement or
-   * release it is negative, and then treated as 1.
+   * Amount that the booking of this transaction reserved; the new grant leaves space for another booking of this size.
+   * Negative after a settlement or release; then 1 is used instead.
    */
   readonly wanted: Amount;
 }
@@ -36,23 +36,30 @@ export interface Demand {
 export interface Division {
   /** In the order of the slices. */
   readonly grants: readonly Amount[];
-  /** Whether settlements within the grants can reach a threshold, so that each must read all slices. */
+  /** Whether settlements within the grants can reach a threshold, so that each settlement must read all slices. */
   readonly isWatched: boolean;
 }
 
-/** When less than the cap divided by this remains below the next threshold, settlements are watched. */
+/**
+ * Settlements are watched when the unbooked amount below the next threshold is less than the cap divided by this
+ * number.
+ */
 const WATCHED_PART = 16n;
 
-/** Returns what grants depend on besides bookings; grants under other terms are void. Empty for a level without caps. */
+/**
+ * Returns the caps and thresholds on which grants are based, as text; grants that were computed from other caps or
+ * thresholds are invalid. Empty for a level without caps.
+ */
 export function termsOf(caps: Caps, percents: readonly number[]): string {
   if (DIMENSIONS.every((name) => caps[name] === undefined)) return '';
   return `${DIMENSIONS.map((name) => caps[name] ?? '').join('/')} ${percents.join(',')}`;
 }
 
 /**
- * Divides the caps of a level among its slices (EM-3): the slice that asks gets a share of what is free; when too little is
- * free, the other slices return what they have in excess of a share first. Every grant covers the bookings of its slice, and
- * the sum of the grants never exceeds the cap. Undefined when the bookings exceed a cap: then no slice may book alone.
+ * Divides the caps of a level among its slices (EM-3). The requesting slice gets a share of the free amount; when too
+ * little is free, the unused grants of the other slices are first reduced to at most one share each. Every grant covers
+ * the bookings of its slice, and the sum of the grants never exceeds the cap. Returns undefined when the bookings
+ * exceed a cap; then every booking must read all slices.
  */
 export function divide(level: DividedLevel, demand: Demand): Division | undefined {
   const { caps, slices } = level;
@@ -91,7 +98,8 @@ function divideDimension(parts: readonly Part[], ceiling: bigint, wanted: bigint
   const total = sum(granted);
   if (own.granted - own.booked >= wanted && total <= ceiling) return granted;
   const spare = ceiling - sum(parts.map(({ booked }) => booked));
-  // The existing slices share half of what is left, so that a new slice gets a grant without recalling theirs.
+  // The existing slices share half of the remaining amount, so that a new slice can get a grant without a reduction of
+  // their grants.
   const share = spare / (2n * BigInt(parts.length));
   const target = smaller(spare, larger(wanted, share));
   const free = ceiling - (total - own.granted) - own.booked;
@@ -105,7 +113,11 @@ function divideDimension(parts: readonly Part[], ceiling: bigint, wanted: bigint
   return parts.map(({ isOwn, booked }, index) => booked + (isOwn ? ownSpare : (kept[index] ?? 0n)));
 }
 
-/** Grants stay below the next threshold as long as enough is left below it, so that no settlement within them can reach it. */
+/**
+ * Returns the upper bound of the sum of all grants. While enough of the cap remains below the next threshold, the bound
+ * is below this threshold, so that no settlement within the grants can reach it. Otherwise the bound is the cap, and
+ * settlements are watched if a threshold remains.
+ */
 function ceilingOf(
   { used, slices, percents }: DividedLevel,
   name: Dimension,

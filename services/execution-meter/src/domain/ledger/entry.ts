@@ -14,9 +14,9 @@ export interface Entry {
   readonly held: Hold;
   /** Settled spending; zero until settlement. */
   readonly spent: Spending;
-  /** Whether it settled above its hold. */
+  /** Whether the settlement exceeded the hold. */
   readonly exceeded: boolean;
-  /** Whether expiry settled it in full; a later settlement replaces that estimate. */
+  /** Whether the entry was settled with its full hold when it expired; a later settlement replaces this estimate. */
   readonly byExpiry: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Hold {
   readonly turns: bigint;
 }
 
-/** Returns a hold as an amount that caps compare. */
+/** Converts a hold to an amount in the dimensions of caps. */
 export function heldAmount({ usage, cost, turns }: Hold): Amount {
   return { tokens: usage.input + usage.output, cost, turns };
 }

@@ -1,17 +1,17 @@
 import { type Amount, DIMENSIONS, type Dimension } from './amount.ts';
 import type { Balance, Level } from './balance.ts';
 
-/** A cap that is exceeded, or would be. */
+/** A cap that the settled amount exceeds, or that a reservation would exceed. */
 export interface Breach {
   readonly level: Level;
   readonly dimension: Dimension;
-  /** The actual or resulting amount of the account. */
+  /** The settled amount of the account, or the amount that the account would have with the reservation. */
   readonly used: bigint;
   readonly limit: bigint;
 }
 
 /**
- * Returns the first cap that the settled amount exceeds: tokens before cost before turns (EM-2).
+ * Returns the first cap that the settled amount exceeds, in the order tokens, cost, turns (EM-2).
  */
 export function exceededCap(balances: readonly Balance[]): Breach | undefined {
   return firstBreach(balances, (balance, dimension) => balance.used[dimension]);

@@ -1,8 +1,8 @@
 import { type Caps, DIMENSIONS } from './amount.ts';
 
 /**
- * Returns the caps of an agent after those of its run have changed: a cap equal to the former one of the run is
- * inherited and changes with it, and one of its own stays (EM-1, EM-3). Undefined when nothing is inherited.
+ * Returns the caps of an agent after the caps of its run have changed: a cap that equals the previous cap of the run is
+ * inherited and changes with it; any other cap stays unchanged (EM-1, EM-3). Undefined when nothing is inherited.
  */
 export function capsAfterRunChange(
   own: Caps,

@@ -10,7 +10,10 @@ import { amountOf, NO_USAGE, type Spending } from './spending.ts';
 const AGENTS = ['a', 'b', 'c'] as const;
 type Agent = (typeof AGENTS)[number];
 
-/** The balance rows of an agent: the agent level has its own, all others are shared. */
+/**
+ * Returns the balance rows of an agent: each agent has its own row on the agent level; the rows of all other levels are
+ * shared.
+ */
 function rowsOf(agent: Agent): readonly { readonly id: string; readonly level: Level }[] {
   return LEVELS.map((level) => ({ level, id: level === 'agent' ? `agent:${agent}` : level }));
 }

@@ -8,7 +8,7 @@ export interface NearBudget {
   readonly reserveCostPpm: bigint;
 }
 
-/** 512 tokens, a tenth of the cost (EM-5). */
+/** Default thresholds: 512 tokens and a tenth of the cost cap (EM-5). */
 export const DEFAULT_NEAR_BUDGET: NearBudget = Object.freeze({
   reserveTokens: 512n,
   reserveCostPpm: 100_000n,

@@ -41,7 +41,7 @@ describe('consume', () => {
     expect(step.ledger.levels[0]?.used).toEqual({ tokens: 4200n, cost: 9n, turns: 1n });
   });
 
-  it('checks tokens on every level before cost on any (EM-2)', () => {
+  it('checks the tokens of all levels before the cost of any level (EM-2)', () => {
     const step = reduce(ledger({ cost: 1n }, { tokens: 10n }), {
       type: 'consume',
       spent: spent(11n, 2n),
@@ -56,7 +56,7 @@ describe('consume', () => {
 });
 
 describe('reserve', () => {
-  it('fits every level or holds nothing on any (EM-3)', () => {
+  it('holds the amount on every level or on none (EM-3)', () => {
     const step = reduce(ledger({ tokens: 100n }, { tokens: 50n }), reserve(51n));
     expect(step.refusal).toEqual({ level: 'run', dimension: 'tokens', used: 51n, limit: 50n });
     expect(step.ledger.levels.map(({ reserved }) => reserved.tokens)).toEqual([0n, 0n]);

@@ -18,7 +18,7 @@ export interface Ledger {
   readonly tab: 'open' | 'closed';
   /** Accounts of all levels of the entry. */
   readonly levels: readonly Balance[];
-  /** Absent before it is reserved or consumed. */
+  /** Absent before the reservation or consumption that creates the entry. */
   readonly entry?: Entry;
 }
 
@@ -48,9 +48,9 @@ export interface Step {
 }
 
 /**
- * Applies an event to the ledger (EM-2, EM-3). Pure: the caller reads the rows before and writes
- * them after, in one transaction. A reservation fits every level or changes nothing; spending is
- * always booked, even above a cap, so that no cost is missing from the ledger.
+ * Applies an event to the ledger (EM-2, EM-3). A pure function: in one transaction, the caller reads the rows before
+ * the call and writes them afterwards. A reservation fits every level or changes nothing; spending is always booked,
+ * even above a cap, so that no cost is missing from the ledger.
  * @throws PreconditionError TAB_CLOSED, RESERVATION_SENT, RESERVATION_SETTLED,
  *   RESERVATION_RELEASED; NotFoundError RESERVATION_NOT_FOUND; InvalidRequestError AMOUNT_TOO_LARGE;
  *   InternalError ENTRY_EXISTS, ENTRY_ENDED
@@ -96,7 +96,8 @@ function sent(ledger: Ledger, entry: Entry): Step {
 }
 
 /**
- * Books the usage. The first settlement counts, except that it replaces an estimate made by expiry.
+ * Books the spending of the first settlement, which also replaces an estimate that the expiry booked. Later settlements
+ * change nothing.
  */
 function settle(ledger: Ledger, entry: Entry, spent: Spending): Step {
   if (entry.state === 'released') {
@@ -111,7 +112,8 @@ function settle(ledger: Ledger, entry: Entry, spent: Spending): Step {
 
 function expire(ledger: Ledger, entry: Entry): Step {
   if (!isHolding(entry)) return step(ledger, NO_CHANGE);
-  // The meter sends model calls itself and knows whether one was sent; the use of a Reserve is unknown.
+  // The meter sends model calls itself and knows whether a call was sent. It does not know whether an amount held by
+  // Reserve was spent.
   if (entry.kind === 'call' && entry.state === 'reserved') return release(ledger, entry);
   return book(ledger, entry, spendingInFull(entry), true);
 }

@@ -2,7 +2,8 @@ import { type Caps, lowerCaps } from './amount.ts';
 import type { Balance } from './balance.ts';
 
 /**
- * The caps of a session that a further run sets: never above those that an earlier one set, and none while others
+ * Returns the caps of a session after a run of the session was opened with the session caps `opened`: in each dimension
+ * the lower of both caps. Undefined when they do not change, because the run sets no caps or the session has caps that
  * were set at run time (EM-3).
  */
 export function sessionCapsAfter(

@@ -8,7 +8,10 @@ export interface TokenUsage {
   readonly cachedInput: bigint;
   /** Prompt tokens that the provider wrote to its cache. */
   readonly cacheWrite: bigint;
-  /** Of these, the tokens that it keeps for an hour; set for single attempts only, to price them. */
+  /**
+   * Part of `cacheWrite`: tokens that the provider keeps for an hour. Set only for single attempts, for the calculation
+   * of their price.
+   */
   readonly longCacheWrite?: bigint;
   /** Completion tokens, including reasoning tokens. */
   readonly output: bigint;
@@ -49,7 +52,7 @@ export const NO_SPENDING: Spending = Object.freeze({
   failed: false,
 });
 
-/** Returns spending as an amount that caps compare: prompt plus completion tokens. */
+/** Converts spending to an amount in the dimensions of caps; its tokens are prompt plus completion tokens. */
 export function amountOf({ usage, cost, turns }: Spending): Amount {
   return { tokens: usage.input + usage.output, cost, turns };
 }

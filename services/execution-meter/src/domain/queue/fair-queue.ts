@@ -2,7 +2,7 @@ import type { Priority } from '@writ/kernel';
 
 /** A waiting item. */
 export interface Waiting<T> {
-  /** Flow that it is charged to: an agent of a run. */
+  /** Flow to which the item is charged: an agent of a run. */
   readonly flow: string;
   readonly weight: Priority;
   readonly item: T;

@@ -5,11 +5,11 @@ import type { Variables } from '../../domain/catalog/variables.ts';
 import type { ModelSettings } from './catalog-schema.ts';
 import { readCatalog } from './read-catalog.ts';
 
-/** Where the catalog comes from. */
+/** Sources of the catalog. */
 export interface CatalogSource {
   readonly catalog: {
     readonly file: YamlInput;
-    /** Settings by alias that override those of the file or add aliases. */
+    /** Settings by alias that override the settings of the file or add aliases. */
     readonly overrides?: Readonly<Record<string, ModelSettings>>;
   };
   /**
@@ -20,9 +20,9 @@ export interface CatalogSource {
 }
 
 /**
- * The catalog of models.yaml, reloaded when its file changes: models and prices apply to calls that begin afterwards,
- * tenant caps to every booking from then on, also to the next attempts and the settlements of calls in flight. A file
- * with an error is ignored (EM-3).
+ * The catalog of models.yaml, reloaded when its file changes. Changed models and prices apply to calls that begin
+ * afterwards; changed tenant caps apply to every later booking, including later attempts and settlements of calls in
+ * flight. A file with an error is ignored (EM-3).
  */
 export class CatalogFile {
   readonly catalog: Catalog;

@@ -67,7 +67,7 @@ const model = {
   properties: {
     template: about('Template with the base settings of the alias.', text, { default: 'none' }),
     base_url: about(
-      'Base URL of the provider, with the path before /chat/completions, /responses or /messages.',
+      'Base URL of the provider, including the path up to, but without, /chat/completions, /responses or /messages.',
       text,
       { default: 'required, in the alias or its template' },
     ),
@@ -77,7 +77,7 @@ const model = {
       { default: 'anthropic for api.anthropic.com, else openai' },
     ),
     api_key_env: about(
-      'Variable of the service that contains the key of the provider.',
+      'Environment variable of execution-meter that contains the API key of the provider.',
       {
         type: 'string',
         pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
@@ -88,40 +88,54 @@ const model = {
     model: about('Name of the model at the provider.', text, {
       default: 'required, in the alias or its template',
     }),
-    context_window: about('Maximum of prompt and answer together, returned by ListModels.', count, {
-      default: 'unknown',
-      unit: 'tokens',
-    }),
+    context_window: about(
+      'Context window: maximum size of prompt and answer together. ListModels returns it.',
+      count,
+      {
+        default: 'unknown',
+        unit: 'tokens',
+      },
+    ),
     max_output_tokens: about('Default and maximum of the output of one call.', count, {
       default: '4096',
       unit: 'tokens',
     }),
     timeout: about('Timeout of one attempt.', text, { default: '60s' }),
-    max_retries: about('Further attempts after a recoverable failure.', integer(0, 10), {
+    max_retries: about('Maximum number of retries after a recoverable failure.', integer(0, 10), {
       default: '2',
       unit: 'attempts',
     }),
-    max_in_flight: about('Concurrent calls, over all replicas.', integer(1, 100_000), {
-      default: 'unlimited',
-      unit: 'calls',
-    }),
-    max_queued: about('Calls that wait when max_in_flight is reached.', integer(0, 100_000), {
-      default: '1000',
-      unit: 'calls',
-    }),
+    max_in_flight: about(
+      'Maximum number of concurrent calls across all replicas.',
+      integer(1, 100_000),
+      {
+        default: 'unlimited',
+        unit: 'calls',
+      },
+    ),
+    max_queued: about(
+      'Maximum number of calls that wait while max_in_flight is reached.',
+      integer(0, 100_000),
+      {
+        default: '1000',
+        unit: 'calls',
+      },
+    ),
     streaming: about(
-      'Whether answers are streamed; false for servers without streaming.',
+      'Whether answers are streamed; set it to false for servers that do not support streaming.',
       { type: 'boolean' },
       { default: 'true' },
     ),
     output_cap_field: about(
-      'Request field of the output cap.',
+      'Name of the request field that contains the output limit.',
       { enum: ['max_tokens', 'max_completion_tokens'] },
       { default: 'max_completion_tokens for api.openai.com, else max_tokens' },
     ),
-    priced_as: about('Name of the model in the price list.', text, { default: 'model' }),
+    priced_as: about('Name of the model in the price list.', text, {
+      default: 'the value of `model`',
+    }),
     prices: about(
-      'Prices that override the price list; the list is not used when both the input and the output price are set, and the other prices are then those of input and output.',
+      'Prices that override the price list. If both the input and the output price are set, the price list is not used, and omitted prices default to those of input and output.',
       {
         type: 'object',
         additionalProperties: false,
@@ -163,7 +177,7 @@ const caps = {
 };
 
 const { template: _, ...ownSettings } = model.properties;
-/** A template has no template of its own. */
+/** The schema of a template; a template cannot refer to another template. */
 const template = { ...model, properties: ownSettings };
 
 /** JSON Schema of models.yaml. */
@@ -173,7 +187,7 @@ export const CATALOG_SCHEMA: JsonSchema = {
   required: ['models'],
   properties: {
     templates: about(
-      'Base settings by name, for aliases that have them in common.',
+      'Base settings by name, for aliases that share settings.',
       { type: 'object', additionalProperties: template },
       { default: 'none' },
     ),

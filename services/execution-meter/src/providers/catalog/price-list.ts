@@ -6,10 +6,10 @@ import { dayOf } from '../../domain/ledger/balance.ts';
 
 type Listed = ModelPrice[string];
 
-/** Model prices: those of the catalog, completed by the maintained list of a package (EM-4). */
+/** Model prices from the catalog; missing prices come from the price list that a package maintains (EM-4). */
 export class PriceList {
   readonly #clock: Clock;
-  /** By catalog entry; a reloaded catalog has new entries. */
+  /** Prices by catalog entry; a reloaded catalog has new entries. */
   #known = new WeakMap<ModelEntry, Promise<TokenPrices | undefined>>();
   #day = '';
 
@@ -23,7 +23,7 @@ export class PriceList {
     if (input !== undefined && output !== undefined) {
       return Promise.resolve(completed(input, output, model.prices));
     }
-    // Listed prices change at known dates.
+    // The price list contains prices that take effect on later dates, so prices are looked up again every day.
     const now = this.#clock.now();
     if (this.#day !== dayOf(now)) {
       this.#day = dayOf(now);
@@ -61,7 +61,7 @@ function completed(input: Rate, output: Rate, known: Partial<TokenPrices>): Toke
   return { input, cachedInput, cacheWrite, longCacheWrite, output, reasoning };
 }
 
-/** The rates that are listed. */
+/** Returns the rates that are defined. */
 function defined(rates: { readonly [K in keyof TokenPrices]?: Rate | undefined }) {
   return Object.fromEntries(Object.entries(rates).filter(([, rate]) => rate !== undefined));
 }

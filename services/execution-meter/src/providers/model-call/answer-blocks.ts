@@ -1,7 +1,10 @@
 import type { AnswerBlock, ThinkingBlock } from '../../domain/chat/chat.ts';
 import type { BlockPart } from '../../domain/dialects/dialect.ts';
 
-/** Limits of one answer: its blocks, and the characters of its thinking, which is recorded with it. */
+/**
+ * Maximum number of blocks of one answer, and maximum number of characters of its thinking. The blocks, including the
+ * thinking, are stored with the call.
+ */
 const MAX_BLOCKS = 1_024;
 const MAX_THINKING = 262_144;
 
@@ -30,7 +33,7 @@ export class AnswerBlocks {
   }
 
   /**
-   * Returns the blocks in their order; undefined without thinking, or with too much of it.
+   * Returns the blocks in order; undefined when the answer has no thinking or exceeds a limit.
    * @param calls positions of the tool calls
    */
   build(calls: readonly number[]): readonly AnswerBlock[] | undefined {

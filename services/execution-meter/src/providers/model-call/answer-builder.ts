@@ -10,7 +10,7 @@ import type { AnswerPart, Dialect, ToolUsePart } from '../../domain/dialects/dia
 import { NO_USAGE, type TokenUsage } from '../../domain/ledger/spending.ts';
 import { AnswerBlocks } from './answer-blocks.ts';
 
-/** Assembles an answer from the parts that a provider sends, which are not trusted. */
+/** Assembles an answer from the untrusted parts that a provider sends. */
 export class AnswerBuilder {
   readonly #dialect: Dialect;
   #text = '';
@@ -28,7 +28,7 @@ export class AnswerBuilder {
   #hasInvalidUsage = false;
   #isCut = false;
 
-  /** @param model the model name when the provider reports none */
+  /** @param model the model name that is used when the provider reports no model name */
   constructor(dialect: Dialect, model: string) {
     this.#dialect = dialect;
     this.#model = model;
@@ -46,13 +46,18 @@ export class AnswerBuilder {
     return this.#usage;
   }
 
-  /** What the provider reported of the prompt, before its usage is complete; without output. */
+  /**
+   * Prompt usage that the provider has reported so far, without output tokens; available before the usage is complete.
+   */
   get promptUsage(): TokenUsage | undefined {
     const usage = this.#dialect.readUsage({ ...this.#reported, output_tokens: 0 });
     return usage && { ...NO_USAGE, ...usage, output: 0n, reasoning: 0n };
   }
 
-  /** How the provider described the answer; what is not like an id is omitted, since it may be content. */
+  /**
+   * Response id and finish reason as the provider reported them. Values that do not have the form of an id are omitted,
+   * because they may contain content.
+   */
   get terms(): ProviderTerms {
     const [responseId, finishReason] = [termOf(this.#responseId), termOf(this.#finishReason)];
     return {
@@ -97,7 +102,7 @@ export class AnswerBuilder {
     return text + otherContent + toolUses.map((use) => this.#addToolUse(use)).join('');
   }
 
-  /** Ends the answer at the requested limit, after the provider has exceeded it; returns the events that say so. */
+  /** Ends an answer that exceeded the requested limit; returns the events that end its stream. */
   cut(last: object): readonly object[] {
     this.#finishReason = 'length';
     this.#endReason = 'max_tokens';
@@ -113,7 +118,7 @@ export class AnswerBuilder {
     if (this.#isCut) {
       warnings.push('The provider sent more than the requested output; the answer was cut.');
     }
-    // Some servers omit ids, which tool results reference.
+    // Some servers omit the ids that tool results reference.
     const toolUses = [...this.#toolUses]
       .toSorted(([a], [b]) => a - b)
       .map(([, use], index) => ({ ...use, id: use.id === '' ? `call_${index + 1}` : use.id }));
@@ -148,7 +153,7 @@ export class AnswerBuilder {
     return { answer, warnings };
   }
 
-  /** The prompt and the output may be reported in different events. */
+  /** Merges reported usage; a provider may report prompt and output tokens in different events. */
   #addUsage(usage: unknown): void {
     this.#reported = { ...this.#reported, ...fieldsOf(usage) };
     const read = typeof usage === 'object' ? this.#dialect.readUsage(this.#reported) : undefined;
@@ -176,8 +181,8 @@ function termOf(value: string | undefined): string | undefined {
   return value !== undefined && TERM.test(value) ? value : undefined;
 }
 
-/** Limit of the items of one answer. */
+/** Maximum number of item ids of one answer. */
 const MAX_ITEMS = 1_024;
 
-/** Limit of the tool call index, which limits memory for invalid indexes. */
+/** Maximum index of a tool call, so that invalid indexes cannot exhaust memory. */
 const MAX_TOOL_USES = 1_023;

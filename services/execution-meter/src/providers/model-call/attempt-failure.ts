@@ -1,7 +1,7 @@
 import { APIConnectionError, APIError } from 'openai';
 import { type AttemptFailure, isRecoverableStatus } from '../../domain/chat/failure.ts';
 
-/** Errors of connections that were never established, so that the provider cannot charge. */
+/** Error codes of attempts that never established a connection, so that the provider cannot charge for them. */
 const NOT_SENT: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -11,12 +11,15 @@ const NOT_SENT: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** The provider ended its answer with an error, as an event of the stream. */
+/** Error for an answer that reports its own failure, in an event of the stream or in the body of the response. */
 export class AnswerFailedError extends Error {
   override readonly name = 'AnswerFailedError';
 }
 
-/** Classifies an error of an attempt (EM-8). Its message is discarded, since it can quote content. */
+/**
+ * Returns the failure of an attempt that threw `error` (EM-8). The message of the error is discarded, because it can
+ * quote content.
+ */
 export function attemptFailure(error: unknown): AttemptFailure {
   if (error instanceof APIConnectionError) return connectionFailure(error);
   if (error instanceof APIError) {
@@ -50,7 +53,7 @@ export const TIMED_OUT: AttemptFailure = {
 /** A connection that closed before the end of the answer. */
 export const CONNECTION_LOST: AttemptFailure = { ...TIMED_OUT, what: 'connection' };
 
-/** A response that is not an answer in its dialect, or too large. */
+/** A response that is too large, or is not a valid answer in the dialect of the request. */
 export const BAD_RESPONSE: AttemptFailure = {
   what: 'bad_response',
   recoverable: false,
@@ -65,13 +68,13 @@ function connectionFailure(error: Error): AttemptFailure {
   return { ...CONNECTION_LOST, mayCost: !wasNotSent };
 }
 
-/** fetch never connects to ports such as 1 and 25, and reports that without a code. */
+/** Whether fetch blocked the port, such as 1 or 25: it then makes no connection, and the error has no code. */
 function isBlockedPort(error: unknown, depth = 0): boolean {
   if (!(error instanceof Error) || depth > 4) return false;
   return error.message === 'bad port' || isBlockedPort(error.cause, depth + 1);
 }
 
-/** Returns the codes of an error and its causes; several when several addresses were tried. */
+/** Returns the codes of an error, of its causes, and of the errors of each address that was tried. */
 function codesOf(error: unknown, depth = 0): unknown[] {
   if (typeof error !== 'object' || error === null || depth > 4) return [];
   const { code, cause, errors } = error as {

@@ -30,7 +30,7 @@ it('limits a compressed response by its inflated size (BD-1)', async () => {
   expect(received).toBeLessThanOrEqual(MAX_RESPONSE_BYTES);
 });
 
-it.each(['text', 'json'] as const)('reads no more by %s() than the limit (BD-1)', async (read) => {
+it.each(['text', 'json'] as const)('limits what %s() reads (BD-1)', async (read) => {
   const response = await boundedFetch(await serveBomb());
   await expect(response[read]()).rejects.toThrow('is larger than 33554432 bytes');
 });

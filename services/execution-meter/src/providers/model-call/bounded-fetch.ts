@@ -1,14 +1,14 @@
-/** Bytes that one response of a provider may have, after decompression (BD-1). */
+/** Maximum size of one provider response, in bytes after decompression (BD-1). */
 export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 
-/** A response of a provider exceeds a limit (BD-1). */
+/** Error for a provider response that exceeds a size limit (BD-1). */
 export class ResponseTooLargeError extends Error {
   override readonly name = 'ResponseTooLargeError';
 }
 
 /**
- * `fetch` for providers. Does not follow redirects, which could lead to an address that the catalog does not name.
- * `text` and `json` read at most {@link MAX_RESPONSE_BYTES}; a stream is read with {@link BodyReader}.
+ * `fetch` for providers. Does not follow redirects, because a redirect can lead to an address that is not in the
+ * catalog. `text` and `json` read at most {@link MAX_RESPONSE_BYTES}; a stream is read with {@link BodyReader}.
  */
 export async function boundedFetch(
   url: string | URL | Request,
@@ -28,10 +28,10 @@ async function textOf(body: BodyReader): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(parts));
 }
 
-/** How long a connection may take to send the rest of a body that is discarded, in milliseconds. */
+/** Maximum time to receive the rest of a discarded body, in milliseconds; the connection is then closed. */
 const DRAIN_MS = 1_000;
 
-/** Reads at most {@link MAX_RESPONSE_BYTES} of a body, and no chunk in advance. */
+/** Reads at most {@link MAX_RESPONSE_BYTES} of a body, without reading ahead. */
 export class BodyReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   #bytes = 0;
@@ -60,7 +60,7 @@ export class BodyReader {
     void this.#reader?.cancel().catch(() => undefined);
   }
 
-  /** Reads and discards the end of the body, so that the next request can use the connection; does not wait for it. */
+  /** Reads and discards the rest of the body in the background, so that the next request can reuse the connection. */
   drain(): void {
     const late = setTimeout(() => this.close(), DRAIN_MS).unref();
     const discard = async (): Promise<void> => {

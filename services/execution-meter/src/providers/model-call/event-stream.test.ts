@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { boundedFetch } from './bounded-fetch.ts';
 import { MAX_EVENT_CHARS, readEvents } from './event-stream.ts';
 
-/** A server whose event streams `respond` writes. */
+/** Starts a server whose event streams are written by `respond`. */
 async function serve(respond: (response: ServerResponse) => unknown) {
   const server = createServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -30,7 +30,7 @@ async function serve(respond: (response: ServerResponse) => unknown) {
 }
 
 describe('an event stream of a provider', () => {
-  it('is read across chunks, line ends and comments, until [DONE] (EM-8)', async () => {
+  it('is parsed up to [DONE] from one-byte chunks with comments and mixed line endings (EM-8)', async () => {
     const text =
       ': hello\r\n\r\ndata: {"n":1}\r\n\r\ndata: {"n":"€"}\n\ndata: [DONE]\n\ndata: {"n":3}\n\n';
     const { read } = await serve(async (response) => {
@@ -45,7 +45,7 @@ describe('an event stream of a provider', () => {
     expect(await read()).toEqual([{ n: 1 }, { n: 2 }]);
   });
 
-  it('leaves its connection to the next request when it ends after [DONE] (EM-8)', async () => {
+  it('keeps its connection open for the next request when it ends after [DONE] (EM-8)', async () => {
     const { read, countConnections } = await serve(async (response) => {
       response.write('data: {"n":1}\n\ndata: [DONE]\n\n');
       await sleep(20);
@@ -57,7 +57,7 @@ describe('an event stream of a provider', () => {
     expect(countConnections()).toBe(1);
   });
 
-  it('has its connection closed when it does not end after [DONE] (BD-1)', async () => {
+  it('closes its connection when the server does not end it after [DONE] (BD-1)', async () => {
     const { promise: closed, resolve } = Promise.withResolvers<void>();
     const { read } = await serve((response) => {
       response.on('close', resolve);
@@ -70,12 +70,15 @@ describe('an event stream of a provider', () => {
   it.each([
     ['its field', 'data: {"error":{"code":"429"}}\n\n'],
     ['its name', 'event: error\ndata: {"code":"429"}\n\n'],
-  ])('fails with an error that the provider marks by %s (EM-8)', async (_, text) => {
-    const { read } = await serve((response) => response.end(text));
-    const error = await read().catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(APIError);
-    expect(error).toMatchObject({ code: '429', status: undefined });
-  });
+  ])(
+    'fails with an APIError for an error that the provider marks by %s (EM-8)',
+    async (_, text) => {
+      const { read } = await serve((response) => response.end(text));
+      const error = await read().catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(APIError);
+      expect(error).toMatchObject({ code: '429', status: undefined });
+    },
+  );
 
   it('fails with an event that is not JSON (EM-9)', async () => {
     const { read } = await serve((response) => response.end('data: {"n":\n\n'));
@@ -85,7 +88,7 @@ describe('an event stream of a provider', () => {
   it.each([
     ['one line', 'x'.repeat(MAX_EVENT_CHARS + 1)],
     ['one event of many lines', `data: ${'x'.repeat(1_000)}\n`.repeat(MAX_EVENT_CHARS / 1_000 + 1)],
-  ])('is ended at %s that is too long (BD-1)', async (_, text) => {
+  ])('fails and closes its connection when %s is too long (BD-1)', async (_, text) => {
     const { promise: closed, resolve } = Promise.withResolvers<void>();
     const { read } = await serve((response) => {
       response.on('close', resolve);

@@ -2,15 +2,15 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { APIError } from 'openai';
 import { BodyReader, ResponseTooLargeError } from './bounded-fetch.ts';
 
-/** Characters that one line or one event of a stream may have (BD-1). */
+/** Maximum length of one line or one event of a stream, in characters (BD-1). */
 export const MAX_EVENT_CHARS = 1024 * 1024;
 
-/** What ends an event stream of OpenAI's API before its connection ends. */
+/** Data of the event that ends a stream of OpenAI's API, before the connection is closed. */
 const DONE = '[DONE]';
 
 /**
- * Yields the JSON values of an event stream. Leaving the loop closes the connection; after a complete stream, the next
- * request can use the connection.
+ * Yields the JSON values of an event stream. Leaving the loop early closes the connection; after a complete stream, the
+ * next request can reuse it.
  * @throws SyntaxError for an event that is not JSON; APIError for an error that the provider sends as an event;
  *   ResponseTooLargeError
  */

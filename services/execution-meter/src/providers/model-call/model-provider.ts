@@ -19,8 +19,8 @@ import { chatParams } from './chat-params.ts';
 import { readEvents } from './event-stream.ts';
 
 /**
- * Creates the provider for all dialects (EM-8, AP-2): streamed or not, without the retries of the SDK, and
- * with an abort signal that closes the connection.
+ * Creates the provider for all dialects, with and without streaming (EM-8, AP-2). It disables the retries of the SDK,
+ * and closes the connection when an attempt is aborted.
  */
 export function createModelProvider(): Provider {
   const clients = new OpenAiClients();
@@ -37,7 +37,7 @@ export function createModelProvider(): Provider {
       hasTimedOut = true;
       stop.abort(new Error('The attempt has exceeded its time limit.'));
     }, attempt.timeoutMs);
-    // Without a stream nothing is known of an answer until it is complete.
+    // A partial answer is known only with streaming; otherwise the answer is known once it is complete.
     const isKnown = () => body.stream === true || builder.hasAnswer;
     const partial = () => (isKnown() ? builder.partial : undefined);
     const used = () => ({ partial: partial(), promptUsage: builder.promptUsage });
@@ -102,7 +102,7 @@ async function receive(receiving: Receiving): Promise<void> {
     if (text !== '') attempt.onText(text);
     const isForCaller = native !== undefined && (native.includeUsage || !isForMeter);
     if (isForCaller) attempt.onEvent(JSON.stringify(event), isLast);
-    // Leaving the loop closes the connection.
+    // The return leaves the loop early, which closes the connection.
     if (await limit.exceedsWith(content)) {
       const events = builder.cut(event);
       if (native !== undefined)
@@ -134,7 +134,7 @@ function headersOf({ model, apiKey, chat, requestId, traceparent }: Attempt) {
 
 function conclude(builder: AnswerBuilder): AttemptOutcome {
   if (builder.hasAnswer) {
-    // Content of a stream that closed early is an answer (EM-9).
+    // A stream that closed early counts as an answer if it has content (EM-9).
     const hasContent = builder.partial.some((text) => text !== '');
     if (builder.isFinished || hasContent) {
       const { terms, usage, promptUsage, issuedIds } = builder;

@@ -1,10 +1,10 @@
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import { type FreeAnswer, sendFreeRequest } from '../free-request.ts';
 
-/** What is done with a stored answer. */
+/** Operation on a stored answer. */
 export type StoredResponseAccess = 'read' | 'list_input_items' | 'cancel' | 'delete';
 
-/** An access to an answer that the provider has stored. */
+/** A request to read, list, cancel or delete an answer that the provider has stored. */
 export interface ProviderAccess {
   readonly model: ModelEntry;
   readonly apiKey: string | undefined;
@@ -20,7 +20,10 @@ const REQUESTS = {
   cancel: { method: 'POST', path: '/cancel' },
   delete: { method: 'DELETE', path: '' },
 } as const;
-/** The parameters of a list; `stream` and others would change the form of the answer. */
+/**
+ * Query parameters that are passed to the provider. Other parameters are dropped: `stream`, for example, would change
+ * the format of the answer.
+ */
 const PARAMETERS = /^(after|limit|order|include(\[\])?)$/;
 /** Reads, cancels or deletes an answer at its provider, which is free. Never throws for errors of the provider. */
 export async function accessAtProvider({

@@ -9,7 +9,7 @@ import type { MeterReader, MeterTransaction } from '../meter-store.ts';
 import type { BalanceTable } from '../schema.ts';
 import type { SliceAccess } from './slice-access.ts';
 
-/** The grants of a level, void unless its terms are still in effect. */
+/** The grants of a level; valid only while `terms` match the caps and thresholds in effect. */
 interface Escrow {
   readonly terms: string;
   readonly isWatched: boolean;
@@ -18,8 +18,8 @@ interface Escrow {
 }
 
 /**
- * Reads the grants of the shared levels, by level id: of all slices, or of one. A level without a row in `escrows` is
- * absent.
+ * Reads the grants of the shared levels, for all slices or for one, and returns them by level id. A level without a row
+ * in `escrows` is absent.
  */
 export async function readEscrows(
   db: MeterReader,
@@ -76,7 +76,7 @@ const selectGrants = prepareQuery((db: MeterReader, ids: EscrowIds & { readonly 
     .where('escrows.level', 'in', [ids.session, ids.day, ids.month]),
 );
 
-/** The shared levels, as a booking with access to all slices has read and changed them. */
+/** State of the shared levels before and after a booking that has access to all slices. */
 export interface ReadSlices {
   /** The rows of all slices before the change. */
   readonly rows: readonly Selectable<BalanceTable>[];
@@ -87,8 +87,8 @@ export interface ReadSlices {
 }
 
 /**
- * Divides the caps of the shared levels after a change, so that the next transactions of the slice need not read the
- * others. No other transaction of the tenant may be open.
+ * Divides the caps of the shared levels among their slices after a change, so that the next transactions of the own
+ * slice need not read other slices. No other transaction of the tenant may be open.
  */
 export async function divideLevels(
   trx: MeterTransaction,
@@ -104,7 +104,7 @@ export async function divideLevels(
 }
 
 interface LevelToDivide {
-  /** Its sums after the change. */
+  /** The account of the level after the change. */
   readonly balance: Balance;
   readonly access: SliceAccess;
   readonly read: ReadSlices;
@@ -136,14 +136,15 @@ async function divideLevel(
   const changed = slices.flatMap(({ index }, position) => {
     const grant = grants[position] ?? NOTHING;
     const known = granted.get(index);
-    // A slice without a grant does not book alone, so it needs none for its bookings.
+    // A grant is created only for the own slice. Other slices without a grant read all slices at their next booking and
+    // get their grant then.
     if (known === undefined ? index !== own : isSame(known, grant)) return [];
     return [{ level: id, slice: index, ...grant }];
   });
   if (changed.length > 0) await saveGrants(trx, changed);
 }
 
-/** The slices of a level with bookings or grants after a change of one of them. */
+/** Returns the booked and granted amounts of each slice of a level after the change. */
 function slicesOf(
   id: string,
   own: number,

@@ -27,14 +27,16 @@ import type { MeterTransaction } from '../meter-store.ts';
 import { readEscrows } from './divide-caps.ts';
 import { AllSlicesRequired, type SliceAccess } from './slice-access.ts';
 
-/** Limit of an account in a slice, so that the sum of all slices is within that of a level. */
+/** Maximum amount of one slice, chosen so that the sum of all slices stays within the maximum of a level. */
 const SLICE_LIMIT = ACCOUNT_LIMIT / 64n;
 
-/** The levels of an agent as far as the transactions of its slice may use them. */
+/** The levels of an agent as seen by a transaction that books only to its own slice. */
 export interface OwnSlice {
-  /** In level order. Shared levels have the bookings of the slice, and its grants as their caps. */
+  /**
+   * In level order. A shared level contains the bookings of the slice, with the grant of the slice in place of the cap.
+   */
   readonly levels: readonly Balance[];
-  /** The caps of the shared levels that have any. */
+  /** The caps of the shared levels that have caps. */
   readonly caps: ReadonlyMap<SharedLevel, LevelCaps>;
   /** Whether a settlement can reach a threshold of a level. */
   readonly isWatched: boolean;
@@ -89,7 +91,7 @@ export async function readOwnSlice(
 }
 
 /**
- * Requires that a booking stays within the grants of its slice, and that no settlement within them reaches a threshold.
+ * Requires that a booking stays within the grants of its slice and cannot reach a threshold.
  * @throws AllSlicesRequired
  */
 export function requireWithinGrants(
@@ -117,8 +119,8 @@ export interface SliceBooking {
 }
 
 /**
- * The levels of an agent before and after a booking in its slice. Shared levels are absent without caps, and when the
- * booking is a reservation.
+ * The levels of an agent before and after a booking in its slice. A shared level without caps is absent; if the booking
+ * is a reservation, all shared levels are absent.
  */
 export interface SeenLevels {
   readonly before: readonly Balance[];
@@ -126,8 +128,8 @@ export interface SeenLevels {
 }
 
 /**
- * Reads what the other slices have settled, as far as it is committed, so that a response can report how near each cap is
- * (EM-5); of shared levels, only the settled amounts are set.
+ * Reads the committed settlements of the other slices, so that a response can report how close each cap is (EM-5). Only
+ * the settled amounts of shared levels are set.
  */
 export async function seenLevels(
   trx: MeterTransaction,
@@ -137,7 +139,7 @@ export async function seenLevels(
 ): Promise<SeenLevels> {
   const levelIds = rowIds(key);
   const ids = sliceIds(key, slice);
-  // No response to a reservation reports them.
+  // Responses to reservations do not report shared levels.
   const isReservation = DIMENSIONS.some((name) => change.reserved[name] > 0n);
   const capped = isReservation ? [] : SHARED_LEVELS.filter((level) => own.caps.has(level));
   const others = await Promise.all(

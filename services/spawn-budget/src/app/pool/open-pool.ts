@@ -47,9 +47,10 @@ export async function openPool(
 }
 
 /**
- * Releases every slot of a run; closing twice changes nothing. A run without a pool gets a closed one, so
- * that a later open is rejected.
- * @param mayWait whether nothing depends on the answer, so that the commit may wait for another one (CO-1)
+ * Releases every slot of a run; closing a closed pool changes nothing. For a run without a pool, creates a closed pool,
+ * so that a later open is rejected.
+ * @param mayWait whether no caller waits for the result, so that the commit may be delayed and shared with other
+ *   transactions (CO-1)
  */
 export async function closePool(
   repository: PoolRepository,

@@ -7,7 +7,10 @@ export interface PoolSlotChange extends RunKey {
   readonly at: Date;
 }
 
-/** Limit of undelivered changes of one watcher; the oldest are dropped, and Renew reports what it missed. */
+/**
+ * Maximum number of undelivered changes per watcher. If there are more, the oldest are dropped; the affected agents get
+ * their current state from Renew.
+ */
 const CAPACITY = 1_000;
 
 interface Watcher {
@@ -33,7 +36,10 @@ export class PauseFeed {
     }
   }
 
-  /** Pauses and resumptions of `tenants` from now on, until `signal` aborts or the feed closes. */
+  /**
+   * Yields the pauses and resumptions of `tenants` that are published after the iteration starts, until `signal` aborts
+   * or the feed closes.
+   */
   async *watch(tenants: readonly string[], signal: AbortSignal): AsyncGenerator<PoolSlotChange> {
     const ended = AbortSignal.any([signal, this.#closing.signal]);
     const watcher: Watcher = { tenants: new Set(tenants), changes: [], wake: () => undefined };
@@ -61,8 +67,8 @@ export class PauseFeed {
 }
 
 /**
- * Whether an agent without a slot got one. A change from `suspended` to `active` does not count, because a suspended
- * agent keeps its slot.
+ * Whether a change gives a slot to an agent without a slot. A change from `suspended` to `active` does not, because a
+ * suspended agent keeps its slot.
  */
 function isResumption({ from, to }: SlotChange): boolean {
   return to === 'active' && (from === 'paused' || from === 'waiting');

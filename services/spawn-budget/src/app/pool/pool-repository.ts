@@ -13,7 +13,7 @@ import type { SpawnStore } from '../../store/spawn-store.ts';
 import type { StoredPool } from '../../store/stored-pool.ts';
 import type { PauseFeed, PoolSlotChange } from './pause-feed.ts';
 
-/** What a {@link PoolRepository} works with. */
+/** Dependencies of a {@link PoolRepository}. */
 export interface PoolRepositoryParts {
   readonly store: SpawnStore;
   readonly clock: Clock;
@@ -25,7 +25,7 @@ export interface PoolRepositoryParts {
   readonly onEvents: () => void;
 }
 
-/** The pools of spawn-budget. Each call is one transaction that writes a fact together with its events. */
+/** The pools of spawn-budget. Each call is one transaction, which writes changes together with their events. */
 export class PoolRepository {
   readonly #parts: PoolRepositoryParts;
   readonly #cache = new PoolCache();
@@ -34,7 +34,7 @@ export class PoolRepository {
     this.#parts = parts;
   }
 
-  /** Runs `work` on the pools of `runs` in one transaction; the changes are durable when this resolves. */
+  /** Runs `work` on the pools of `runs` in one transaction, and resolves when the changes are durable. */
   async transaction<T>(
     runs: readonly RunKey[],
     work: (pools: PoolTransaction) => Promise<T>,
@@ -84,16 +84,16 @@ export interface MemberSnapshot extends RunKey {
 /** The pools that one transaction works on. */
 export class PoolTransaction {
   readonly trx: SpawnTransaction;
-  /** The time of everything in this transaction. */
+  /** The time that all changes of this transaction share. */
   readonly at: Date;
   /** When leases granted in this transaction begin, and how long they last. */
   readonly time: EventTime;
-  /** The slot changes so far. */
+  /** Slot changes of the events that this transaction has applied. */
   readonly changes: PoolSlotChange[] = [];
   readonly #cache: PoolCache;
   readonly #before = new Map<string, StoredPool>();
   readonly #after = new Map<string, StoredPool>();
-  /** Pools whose expired leases were already ended in this transaction. */
+  /** Pools in which this transaction has already ended the expired leases. */
   readonly #current = new Set<string>();
 
   constructor(trx: SpawnTransaction, time: EventTime, cache: PoolCache) {
@@ -103,7 +103,7 @@ export class PoolTransaction {
     this.#cache = cache;
   }
 
-  /** Loads pools, one tenant after the other so that all transactions lock in the same order. */
+  /** Loads pools tenant by tenant, so that all transactions acquire their locks in the same order. */
   async load(runs: readonly RunKey[], dialect: StoreDialect): Promise<void> {
     const options = { dialect, cache: this.#cache };
     for (const [tenant, runIds] of byTenant(runs)) {
@@ -118,7 +118,7 @@ export class PoolTransaction {
     return this.#after.get(poolMapKey(key));
   }
 
-  /** @throws NotFoundError POOL_NOT_FOUND */
+  /** Returns the pool of a run. @throws NotFoundError POOL_NOT_FOUND */
   get(key: RunKey): StoredPool {
     const stored = this.find(key);
     if (stored !== undefined) return stored;
@@ -127,7 +127,7 @@ export class PoolTransaction {
     });
   }
 
-  /** Loads the released agents among `instances`, which are not loaded with their pool. */
+  /** Loads the released agents among `instances`, because a pool is loaded without its released agents. */
   async loadReleased(key: RunKey, instances: readonly string[]): Promise<void> {
     const stored = this.get(key);
     const unknown = instances.filter((instance) => !stored.pool.members.has(instance));
@@ -152,7 +152,7 @@ export class PoolTransaction {
 
   /**
    * Applies an event to a pool.
-   * @throws what `reduce` throws; NotFoundError POOL_NOT_FOUND
+   * @throws the errors of `reduce`; NotFoundError POOL_NOT_FOUND
    */
   apply(key: RunKey, event: PoolEvent): { outcome: Outcome; changes: readonly SlotChange[] } {
     const stored = this.get(key);
@@ -165,14 +165,14 @@ export class PoolTransaction {
     return { outcome, changes };
   }
 
-  /** The current pool, after its expired leases have ended. */
+  /** Ends the expired leases of a pool, and returns the pool. */
   current(key: RunKey): Pool {
     if (!this.#current.has(poolMapKey(key))) this.apply(key, { type: 'expire' });
     return this.get(key).pool;
   }
 
   /**
-   * The current state of an agent; later events of the transaction may change it.
+   * Returns the current state of an agent; later events of the transaction may change it.
    * @throws NotFoundError AGENT_NOT_FOUND
    */
   member(key: RunKey, instance: string): MemberSnapshot {
@@ -198,12 +198,12 @@ export class PoolTransaction {
   }
 }
 
-/** The runs of a transaction, each once: only those on pools of one run wait for each other. */
+/** Returns the runs of a transaction without duplicates. Only transactions on the same run wait for each other. */
 function distinct(runs: readonly RunKey[]): readonly RunKey[] {
   return [...new Map(runs.map((key) => [poolMapKey(key), key])).values()];
 }
 
-/** Tenants in order, with their runs; most calls have one of each. */
+/** Groups the runs by tenant, in the order of tenants. Most calls have one tenant and one run. */
 function byTenant(
   runs: readonly RunKey[],
 ): (readonly [tenant: string, runIds: readonly string[]])[] {

@@ -6,7 +6,7 @@ import { clearAnswerCache } from '../../store/requests.ts';
 import type { SpawnStore } from '../../store/spawn-store.ts';
 import type { PoolRepository } from './pool-repository.ts';
 
-/** What a {@link createSlotReclaimer} works with. */
+/** Dependencies of {@link createSlotReclaimer}. */
 export interface ReclaimerParts {
   readonly store: SpawnStore;
   readonly repository: PoolRepository;
@@ -17,8 +17,8 @@ export interface ReclaimerParts {
   /** How long closed pools are kept, ms. */
   readonly keepClosedMs: number;
   /**
-   * Whether the own clock is far from those of the peers; the loop then does nothing. Calls still end expired leases by
-   * this clock.
+   * Whether the clock of this replica differs too much from the clocks of its peers. If so, the loop does nothing, but
+   * calls still use this clock to end expired leases.
    */
   readonly isClockSkewed: () => boolean;
 }
@@ -27,8 +27,8 @@ export interface ReclaimerParts {
 const BATCH = 100;
 
 /**
- * Creates the loop that gives the slots of dead agents to queued ones (SB-8) and deletes pools that were
- * closed long ago. Every call ends expired leases as well; this loop does so when no call comes.
+ * Creates the loop that gives the slots of dead agents to queued agents (SB-8) and deletes pools that have been closed
+ * for `keepClosedMs`. Every call also ends expired leases of its pool; the loop ends them for pools without calls.
  */
 export function createSlotReclaimer(parts: ReclaimerParts): WakeableLoop {
   const { log, sweepMs } = parts;
@@ -42,7 +42,8 @@ export function createSlotReclaimer(parts: ReclaimerParts): WakeableLoop {
 }
 
 /**
- * Returns whether the batch was full.
+ * Ends expired leases and deletes old closed pools, each up to {@link BATCH}. Returns whether a batch was full, so that
+ * there may be more.
  * @throws the first error of a pool, after the pass
  */
 async function reclaimOnce(parts: ReclaimerParts): Promise<boolean> {
@@ -52,7 +53,7 @@ async function reclaimOnce(parts: ReclaimerParts): Promise<boolean> {
   const expired = await expiredPools(store.db, now, BATCH);
   const errors = await expirePools(parts, expired);
   const before = new Date(now.getTime() - keepClosedMs);
-  // Outside the transaction, which would hold the lock of all runs in each pass.
+  // Reads outside a transaction, because a transaction would lock all runs in each pass.
   const closed = await poolsClosedBefore(store.db, before, BATCH);
   if (closed.length > 0) {
     await store.transaction(
@@ -67,7 +68,10 @@ async function reclaimOnce(parts: ReclaimerParts): Promise<boolean> {
   return expired.length === BATCH || closed.length === BATCH;
 }
 
-/** Ends the expired leases of each pool; returns the errors of pools, none of which stops the others. */
+/**
+ * Ends the expired leases of each pool and returns the errors. A permanent error of one pool does not stop the loop; a
+ * retryable error is thrown.
+ */
 async function expirePools(
   { repository, log }: ReclaimerParts,
   keys: readonly RunKey[],
@@ -77,7 +81,7 @@ async function expirePools(
     try {
       await expirePool(repository, key);
     } catch (error) {
-      // A store that is unavailable fails for every pool.
+      // If the store is unavailable, the other pools would fail too.
       if (isRetryable(error)) throw error;
       const { tenant, runId: run_id } = key;
       log.error({ err: error, tenant, run_id }, 'failed to end the expired leases of a pool');

@@ -13,10 +13,10 @@ export interface ChangedSlot {
 }
 
 /**
- * Acquires a slot, pausing an agent of lower priority if needed, or is refused by a named cap (SB-2, SB-7).
+ * Acquires a slot, pausing an agent of lower priority if needed (SB-2, SB-7).
  * A repeated request returns the same changes and the agent's current slot (SB-9).
  * @throws BudgetExhaustedError naming the cap and the reason; InvalidRequestError REQUEST_ID_REUSED; NotFoundError
- *   POOL_NOT_FOUND; what `reduce` throws
+ *   POOL_NOT_FOUND; the errors of `reduce`
  */
 export async function acquireSlot(
   context: SpawnBudgetContext,
@@ -28,7 +28,7 @@ export async function acquireSlot(
     const { any, same } = await findAnswers(pools.trx, key);
     if (any) await pools.loadReleased(key, [instance]);
     const answer = same ?? (await acquire(pools, key, event));
-    // A refusal is counted, so it must commit.
+    // A refusal is returned, not thrown, because the transaction must commit the counter of refusals.
     return answer.refusal === undefined
       ? { ...answer, slot: signingSlot(context, pools.member(key, instance)) }
       : { ...answer, slot: undefined };
@@ -86,7 +86,7 @@ export async function releaseSlot(
 
 /**
  * Changes an agent's priority, which may pause or resume it or another agent (SB-5).
- * @throws InvalidRequestError REQUEST_ID_REUSED; NotFoundError POOL_NOT_FOUND; what `reduce` throws
+ * @throws InvalidRequestError REQUEST_ID_REUSED; NotFoundError POOL_NOT_FOUND; the errors of `reduce`
  */
 export async function reprioritizeSlot(
   context: SpawnBudgetContext,

@@ -48,7 +48,7 @@ function renewAll(
       : { renewal: 'UNKNOWN_AGENT' as const };
     if (renewal !== undefined) results.set(entry, { runId: agent.runId, refusal: renewal });
   }
-  // Read at the end, because a later entry may have taken the slot of an earlier one.
+  // The states are read after all entries, because a later entry may have taken the slot of an earlier entry.
   for (const entry of renewals) {
     const { agent, event } = entry;
     if (!results.has(entry)) results.set(entry, pools.member(agent, event.instance));

@@ -11,22 +11,22 @@ import type { MemberSnapshot } from '../pool/pool-repository.ts';
 export type SlotMessage = MessageInitShape<typeof SlotSchema>;
 
 /**
- * Starts {@link signedSlot} while the transaction that read the agent commits. A caller that awaits the
- * commit first discloses no grant when it fails.
+ * Starts {@link signedSlot} while the transaction that read the agent commits. A caller that awaits the commit before
+ * this promise returns no grant when the commit fails.
  */
 export function signingSlot(
   context: Pick<SpawnBudgetContext, 'config' | 'signer'>,
   snapshot: MemberSnapshot,
 ): Promise<SlotMessage> {
   const signing = signedSlot(context, snapshot);
-  // When the transaction fails, its error is returned and this promise is never awaited.
+  // If the transaction fails, the caller never awaits this promise, so a rejection of it would be unhandled.
   void Promise.allSettled([signing]);
   return signing;
 }
 
 /**
- * An agent's slot, with a fresh grant if it may act (SB-4). The lifetime of the grant counts from the time of the
- * transaction that found the agent active, because the agent may be paused while the grant is signed.
+ * Returns an agent's slot, with a new grant if the agent may act (SB-4). The lifetime of the grant starts at the time
+ * of the transaction that found the agent active, because the agent may be paused while the grant is signed.
  */
 export async function signedSlot(
   { config, signer }: Pick<SpawnBudgetContext, 'config' | 'signer'>,

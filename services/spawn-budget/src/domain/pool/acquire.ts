@@ -5,8 +5,8 @@ import type { PoolDraft } from './pool-draft.ts';
 import { victimBelow } from './preempt.ts';
 
 /**
- * Acquires a free slot, or that of an agent of lower priority (SB-2, SB-7). For an existing member it
- * returns the current state.
+ * Acquires a free slot, or the slot of an agent of lower priority (SB-2, SB-7). For an agent that is already a member,
+ * returns its current state.
  * @throws PreconditionError POOL_CLOSED, DEADLINE_PASSED; AGENT_RELEASED, because a release is final
  */
 export function acquire(draft: PoolDraft, event: AcquireEvent): Outcome {
@@ -34,7 +34,10 @@ export function acquire(draft: PoolDraft, event: AcquireEvent): Outcome {
   return { member: draft.extend(member) };
 }
 
-/** @throws PreconditionError POOL_CLOSED, DEADLINE_PASSED */
+/**
+ * Checks that the run has not ended or passed its deadline.
+ * @throws PreconditionError POOL_CLOSED, DEADLINE_PASSED
+ */
 export function assertRunning(draft: PoolDraft): void {
   if (draft.pool.closed)
     throw new PreconditionError('POOL_CLOSED', 'The run has ended: its pool is closed.');

@@ -41,7 +41,7 @@ export interface RenewEvent {
   readonly instance: string;
   readonly epoch: bigint;
   readonly intent: RenewIntent;
-  /** Signals that a suspended agent waits for; omitted for none and for other intents. */
+  /** Signals that a suspended agent waits for; omitted if there are none, and for other intents. */
   readonly waitingFor?: readonly string[];
 }
 

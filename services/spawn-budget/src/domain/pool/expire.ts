@@ -12,7 +12,8 @@ export function expire(draft: PoolDraft): void {
   if (expired.length === 0) return;
   expired.sort((a, b) => a.order - b.order);
   for (const member of expired) {
-    // After the run's deadline it is the deadline that ended, not a lease.
+    // After the end or the deadline of the run, slots do not end because of an expired lease, so no expiry time is
+    // reported.
     const leaseExpiredAt = draft.over ? undefined : member.expiresAt;
     if (draft.isRoot(member)) draft.suspend(member, leaseExpiredAt);
     else draft.endLease(member, leaseExpiredAt);

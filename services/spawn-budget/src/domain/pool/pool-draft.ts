@@ -13,7 +13,7 @@ import { queuedMembers } from './queue.ts';
 
 type Counter = 'totalSpawns' | 'totalPauses' | 'totalRefusals';
 
-/** A mutable copy of a pool while one event is applied, with the operations that the rules use. */
+/** A mutable copy of a pool to which one event is applied, with the operations that the rules use. */
 export class PoolDraft {
   readonly at: number;
   readonly #leaseMs: number;
@@ -48,7 +48,7 @@ export class PoolDraft {
     return heldSlots(this.#pool) < this.#pool.budget.maxAgents;
   }
 
-  /** The next sequence number of the pool. */
+  /** Increments and returns the sequence number of the pool. */
   next(): number {
     const sequence = this.#pool.sequence + 1;
     this.#pool = { ...this.#pool, sequence };
@@ -85,7 +85,7 @@ export class PoolDraft {
 
   /**
    * Keeps the agent's slot without a lease until the run's deadline (SB-8).
-   * @param leaseExpiredAt when its lease expired, if that is the reason
+   * @param leaseExpiredAt when the lease of the agent expired, if that is the reason
    */
   suspend(member: Member, leaseExpiredAt?: number): Member {
     const { expiresAt: _, ...rest } = member;
@@ -127,7 +127,7 @@ export class PoolDraft {
     this.activate(beneficiary, victim.agent);
   }
 
-  /** Takes slot and lease from an agent, which is not queued until a worker renews it (SB-8). */
+  /** Removes the slot and the lease of an agent. The agent is queued only after a worker renews it (SB-8). */
   endLease(member: Member, leaseExpiredAt?: number): Member {
     const { expiresAt: _, queuePosition: __, ...rest } = member;
     this.#freed.push(member.agent);
@@ -153,7 +153,7 @@ export class PoolDraft {
     return first !== undefined;
   }
 
-  /** Whether another agent of the run is active. */
+  /** Whether an agent other than `member` is active; any agent if `member` is omitted. */
   isOtherActive(member?: Member): boolean {
     for (const { state, agent } of this.#members.values())
       if (state === 'active' && agent.instance !== member?.agent.instance) return true;
@@ -169,7 +169,7 @@ export class PoolDraft {
    * @throws InternalError SPAWN_BUDGET_INCONSISTENT if more agents would hold a slot than allowed (SB-6)
    */
   finish(outcome: Reduced['outcome']): Reduced {
-    // A slot may stay free beside a demoted agent, but not when no other agent is active (SB-5).
+    // A demoted agent may stay queued while a slot is free, but not while no agent of the run is active (SB-5).
     if (!this.isOtherActive() && this.hasFreeSlot) this.resumeNext();
     const held = heldSlots(this.#pool);
     const { maxAgents } = this.#pool.budget;

@@ -17,7 +17,7 @@ export type SlotState =
 export interface MemberWait {
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** Names of the signals, of which any wakes the agent; empty while it only waits for a time. */
+  /** Names of the signals, any of which wakes the agent; empty if the agent waits only for a timer. */
   readonly signals: readonly string[];
   /** Sequence number of the change. */
   readonly sequence: number;
@@ -26,7 +26,7 @@ export interface MemberWait {
 /** One agent of a pool. Times are milliseconds since the epoch. */
 export interface Member {
   readonly agent: AgentRef;
-  /** Absent at the root. */
+  /** Absent for the root. */
   readonly parent?: AgentRef;
   /** Levels below the root. */
   readonly depth: number;
@@ -38,7 +38,7 @@ export interface Member {
   readonly queuePosition?: number;
   /** When the slot expires: the end of the lease, or the run's deadline while suspended. */
   readonly expiresAt?: number;
-  /** What the agent waits for, as its worker reported; absent while it does not wait (EM-1). */
+  /** What the agent waits for, as its worker reported; absent while the agent does not wait (EM-1). */
   readonly wait?: MemberWait;
   /** Highest epoch of a worker's lease on the agent; zero before the first (RT-2). */
   readonly epoch: bigint;
@@ -55,11 +55,11 @@ export interface Pool {
   readonly deadline?: number;
   /** The run has ended; no slot is granted. */
   readonly closed: boolean;
-  /** By instance. Released agents may be omitted unless the event names them. */
+  /** The agents by instance. Released agents may be omitted, except an agent to which the event refers. */
   readonly members: ReadonlyMap<string, Member>;
   /** Last number assigned to a slot change, an acquisition or a queue position. */
   readonly sequence: number;
-  /** Number of agents spawned so far, without the root (SB-7). */
+  /** Number of agents spawned in the run, excluding the root (SB-7). */
   readonly totalSpawns: number;
   readonly totalPauses: number;
   readonly totalRefusals: number;
@@ -70,11 +70,11 @@ export interface SlotChange {
   readonly agent: AgentRef;
   readonly from: SlotState;
   readonly to: SlotState;
-  /** The agent it was paused for, or whose slot it received. */
+  /** For a pause, the agent that gets the slot; for a resumption, the agent that had the slot. */
   readonly becauseOf?: AgentRef;
-  /** When its lease expired, if that caused the change. */
+  /** When the lease of the agent expired, if that caused the change. */
   readonly leaseExpiredAt?: number;
-  /** `began`: the agent reported a wait, and only that. `ended`: the change ends its wait. */
+  /** `began`: the agent reported a wait, and its state did not change. `ended`: the change ends a wait of the agent. */
   readonly wait?: 'began' | 'ended';
   /** The signals of a wait that began. */
   readonly waitingFor?: readonly string[];
@@ -100,9 +100,9 @@ export function isPastDeadline(pool: Pool, at: number): boolean {
 }
 
 /**
- * Until when an agent may act, milliseconds since the epoch; undefined unless it is active. It ends `marginMs`
- * before the lease, because another agent may get the slot then. The run's deadline needs no margin, because it
- * frees the slot for no other agent.
+ * Returns the time until which an agent may act, in milliseconds since the epoch; undefined unless the agent is active.
+ * This time is `marginMs` before the end of the lease, because another agent may get the slot when the lease ends. The
+ * deadline of the run needs no margin, because no agent gets a slot after it.
  */
 export function mayActUntil(pool: Pool, member: Member, marginMs: number): number | undefined {
   if (member.state !== 'active' || member.expiresAt === undefined) return undefined;

@@ -3,8 +3,9 @@ import type { Member } from './pool.ts';
 import type { PoolDraft } from './pool-draft.ts';
 
 /**
- * The agent to preempt: the active one of the lowest priority strictly below `priority`, among equals the one
- * that acquired first; never the root (SB-2). A suspended agent keeps its slot (SB-8).
+ * Returns the agent to preempt: the active agent with the lowest priority strictly below `priority`; among equal
+ * priorities, the agent that acquired its slot first. Never returns the root (SB-2). A suspended agent keeps its slot
+ * (SB-8).
  */
 export function victimBelow(draft: PoolDraft, priority: Priority): Member | undefined {
   const { pool } = draft;

@@ -83,7 +83,7 @@ function stepOf(word: number): Step | 'replay' {
   return { event: { type: roll(24) === 0 ? 'close' : 'expire' }, afterMs: afterMs + roll(9) };
 }
 
-/** The result of `event` in the terms of the model. */
+/** Converts the outcome of `event` to the result that the model returns. */
 function resultOf(event: PoolEvent, { outcome }: Reduced): string {
   const { member, refusal, renewal, released } = outcome;
   if (refusal !== undefined) return refusal.cap;
@@ -149,11 +149,11 @@ function assertInvariants(
   // An active agent does not wait (EM-1).
   for (const { agent, state, wait } of pool.members.values())
     if (state === 'active' && wait !== undefined)
-      throw new Error(`${agent.instance} works and waits`);
+      throw new Error(`${agent.instance} is active and has a reported wait`);
   // Only a demoted agent is queued while a slot is free (SB-4, SB-5).
   const open = !pool.closed && !isPastDeadline(pool, at);
   if (open && held < pool.budget.maxAgents && model.queue().some(({ yielded }) => !yielded))
-    throw new Error('an agent waits beside a free slot');
+    throw new Error('an agent is queued although a slot is free');
   const beneficiaries = new Set<string>();
   for (const { agent, from, to, becauseOf } of changes) {
     if (to !== 'paused') continue;
@@ -170,7 +170,7 @@ function assertInvariants(
 
 function count(transitions: Map<string, number>, { changes }: Reduced): void {
   for (const { from, to, wait } of changes) {
-    // The report of a wait moves no slot.
+    // A reported wait does not change the state of an agent.
     if (wait === 'began' && from === to) continue;
     const transition = `${from} → ${to}`;
     transitions.set(transition, (transitions.get(transition) ?? 0) + 1);

@@ -62,7 +62,7 @@ describe('reduce', () => {
     expect(heldSlots(after(refused.pool, [{ type: 'release', instance: 'low' }]))).toBe(2);
   });
 
-  it('queues agents by priority, then by waiting time, promoted agents first (SB-4, SB-5)', () => {
+  it('queues agents by priority, then promoted agents first, then by waiting time (SB-4, SB-5)', () => {
     const queued = after(pool(4), [
       acquire('low-1', Priority.LOW),
       acquire('low-2', Priority.LOW),

@@ -8,8 +8,8 @@ import { renew } from './renew.ts';
 import { reprioritize } from './reprioritize.ts';
 
 /**
- * Applies an event to a pool. Pure: the given pool is not changed, and the event carries the time. Expired leases
- * end first, so that no agent acts on a lease that the sweep has not reached yet (SB-8).
+ * Applies an event to a pool. Pure: the given pool is not changed, and the event carries the time. Expired leases are
+ * ended first, so that no agent keeps a slot only because the sweep has not yet ended its lease (SB-8).
  * @throws NotFoundError, PreconditionError from the rule of the event; InternalError
  *   SPAWN_BUDGET_INCONSISTENT (SB-6)
  */

@@ -2,9 +2,9 @@ import type { Outcome, ReleaseEvent } from './events.ts';
 import type { PoolDraft } from './pool-draft.ts';
 
 /**
- * Releases an agent and gives its slot to the first queued one (SB-3, SB-4). Nothing changes for the root, a
- * released agent or an unknown one. An agent without a slot frees none (SB-6), but a slot that a demotion left
- * free is assigned now (SB-5).
+ * Releases an agent and gives its slot to the first queued agent (SB-3, SB-4). The call changes nothing for the root, a
+ * released agent or an unknown agent. Releasing an agent without a slot frees no slot (SB-6), but a slot that has been
+ * free since a demotion is then given to the first queued agent, if any (SB-5).
  */
 export function release(draft: PoolDraft, { instance }: ReleaseEvent): Outcome {
   const member = draft.get(instance);
@@ -15,7 +15,7 @@ export function release(draft: PoolDraft, { instance }: ReleaseEvent): Outcome {
   return { released: true, member };
 }
 
-/** Releases every agent including the root, because the run has ended. Closing twice changes nothing. */
+/** Releases every agent including the root, because the run has ended. Closing a closed pool changes nothing. */
 export function close(draft: PoolDraft): Outcome {
   draft.close();
   for (const member of draft.pool.members.values())

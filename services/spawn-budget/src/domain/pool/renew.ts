@@ -4,9 +4,9 @@ import type { PoolDraft } from './pool-draft.ts';
 import { victimBelow } from './preempt.ts';
 
 /**
- * Applies a worker's renewal (SB-8): extends the lease of a running agent, keeps the slot of a suspended one, and
- * gives an agent whose lease expired a slot or queues it. A paused agent stays paused until a slot is free or it
- * is promoted (SB-4).
+ * Applies a worker's renewal (SB-8): extends the lease of a running agent, keeps the slot of a suspended agent, and
+ * gives a slot to an agent whose lease expired, or queues the agent. A paused agent stays paused until it is resumed
+ * with a free slot or by a promotion (SB-4).
  */
 export function renew(
   draft: PoolDraft,
@@ -23,7 +23,7 @@ export function renew(
       run(draft, member);
       break;
     case 'suspend':
-      // A paused agent is parked, and reports its wait again when it is resumed.
+      // The wait of a paused agent is ignored, because its worker reports the wait again when the agent is resumed.
       if (member.state !== 'paused') suspend(draft, draft.wait(member, waitingFor));
       break;
     case 'park':
@@ -42,13 +42,16 @@ function run(draft: PoolDraft, member: Member): void {
 function suspend(draft: PoolDraft, member: Member): void {
   if (member.state === 'active') draft.suspend(member);
   else if (member.state === 'waiting') {
-    // A suspended agent needs no slot; it is queued again when it wakes.
+    // An agent that suspends without a slot leaves the queue; it can be queued again when it runs.
     const { queuePosition: _, ...rest } = member;
     draft.put(rest);
   }
 }
 
-/** Like an acquire (SB-2), but the agent is queued instead of refused. */
+/**
+ * Gives the agent a free slot or the slot of an agent of lower priority, as an acquire does (SB-2); if there is none,
+ * queues the agent.
+ */
 function reacquire(draft: PoolDraft, member: Member): void {
   const victim = draft.hasFreeSlot ? undefined : victimBelow(draft, member.priority);
   if (victim === undefined) queue(draft, member);

@@ -7,9 +7,10 @@ import { victimBelow } from './preempt.ts';
 import { queuedMembers } from './queue.ts';
 
 /**
- * Changes an agent's priority (SB-5). Demoting an active agent below NORMAL in a full pool pauses it, unless it is the
- * root, or the only active agent while none is queued; promoting a paused one to NORMAL or above resumes it if it can
- * hold a slot.
+ * Changes an agent's priority (SB-5). Demoting an active agent below NORMAL in a full pool pauses it, except the root,
+ * and except the only active agent of a pool without queued agents. Promoting a paused agent to NORMAL or above resumes
+ * it if a slot is free or an agent of lower priority can be paused; otherwise it becomes the first of its priority in
+ * the queue.
  * @throws NotFoundError AGENT_NOT_FOUND; PreconditionError POOL_CLOSED, DEADLINE_PASSED, AGENT_RELEASED
  */
 export function reprioritize(draft: PoolDraft, { instance, priority }: ReprioritizeEvent): Outcome {
@@ -35,8 +36,8 @@ function demote(draft: PoolDraft, member: Member): void {
   if (next !== undefined) {
     draft.replace(member, next);
   } else if (draft.isOtherActive(member)) {
-    // The slot stays free for the next acquire, or renewal of an agent without a slot; a release or an expired lease
-    // gives it to the first queued agent.
+    // The slot stays free until the next acquire, or the next renewal of a waiting agent, uses it; after a release or
+    // an expired lease, the first queued agent gets it.
     draft.pause(member);
   }
 }
@@ -47,7 +48,8 @@ function promote(draft: PoolDraft, member: Member): void {
     return;
   }
   const victim = victimBelow(draft, member.priority);
-  // Negative and decreasing: before all agents of its priority, the last promoted first.
+  // The position is negative and decreasing, so that the agent precedes all agents of its priority, including those
+  // promoted earlier.
   if (victim === undefined) draft.put({ ...member, queuePosition: -draft.next() });
   else draft.replace(victim, member);
 }

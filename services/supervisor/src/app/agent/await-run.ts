@@ -4,8 +4,9 @@ import { awaitChange } from '../../store/change/change-alarm.ts';
 import { runTopic } from '../../store/change/changes.ts';
 
 /**
- * Repeats `read` after each change of a run until it returns a value; undefined when `childWaitMs` pass first.
- * @param signal of the caller, who may disconnect
+ * Calls `read` at once, after each change of a run, and at an interval, until `read` returns a value; returns this
+ * value. Returns undefined after `childWaitMs`.
+ * @param signal aborts the wait when the caller disconnects
  */
 export async function awaitRunChange<T>(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,

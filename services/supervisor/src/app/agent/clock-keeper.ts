@@ -3,9 +3,10 @@ import { cutClocks } from '../../store/agent/agents.ts';
 import type { SupervisorStore } from '../../store/supervisor-store.ts';
 
 /**
- * Holds the claim `clocks` while a supervisor runs. If no replica holds it when this one starts, this one assumes that
- * no supervisor was running; time without a supervisor is not active time, so all clocks stop at the last activity of
- * their agents (EM-1). After the holder has ended, another replica acquires the claim in its next sweep.
+ * Holds the claim `clocks` while a supervisor runs. If a replica acquires the claim when it starts, no other supervisor
+ * is running. Time without a supervisor is not active time, so the replica then stops all clocks at the last activity
+ * of their agents (EM-1). When the holder ends, another replica acquires the claim in its next sweep, without stopping
+ * the clocks.
  */
 export class ClockKeeper {
   readonly #store: SupervisorStore;
@@ -26,7 +27,7 @@ export class ClockKeeper {
   }
 
   async #take(): Promise<boolean> {
-    // A claim is lost with its connection.
+    // Releases a claim that was lost with its database connection.
     await this.#claim?.release();
     this.#claim = await this.#store.replicas.claim('clocks');
     return this.#claim !== undefined;

@@ -5,7 +5,7 @@ import type { AgentRow } from '../../store/agent/agents.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import { agentRefOf, parentRefOf, priorityMessage } from '../../wire/supervision.ts';
 
-/** New tokens for one agent, one for each audience (SUP-9). */
+/** Returns new tokens for an agent, one token for each audience (SUP-9). */
 export async function credentialsFor(
   { signer, config }: Pick<SupervisorContext, 'signer' | 'config'>,
   run: RunRow,

@@ -14,9 +14,10 @@ import { recordLastEvents } from '../timeline/carried-events.ts';
 import { lastWorkerEvents } from '../timeline/last-worker-events.ts';
 
 /**
- * Ends an agent below the root (SUP-8, AG-7): freezes it at the meter and the gateway, cancels it at the worker,
- * closes its tab and releases its slot. If its run ends first, the run's end does the rest. The first steps only call
- * peers and record no progress: a repeat after a crash makes the same calls under the same ids (CO-1).
+ * Ends an agent below the root (SUP-8, AG-7): freezes it at the meter and the gateway, cancels it at the worker, closes
+ * its tab and releases its slot. If the run is ending, the order skips its remaining steps, because the order that ends
+ * the run does the same for all agents. The first steps only call peers and record no progress: a repeat after a crash
+ * makes the same calls under the same ids (CO-1).
  */
 export function endChildOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, clock } = context;
@@ -74,8 +75,8 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
       }),
 
       release: whileRunLives(async ({ order }, key) => {
-        // The time before the call: a pause of a resumed agent that spawn-budget reports with a later time must not
-        // count as older than its resumption.
+        // The time is read before the call, so that a later pause of a resumed agent cannot have an earlier time than
+        // the resumption.
         const at = clock.now();
         const id = derivedId('req', order.order_id, 'release');
         const resumed = (await ignoreNotFound(peers.spawnBudget.release(id, key))) ?? [];
@@ -84,7 +85,7 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
             for (const { instance } of resumed) {
               await noteSlotChange(trx, { ...key, instance }, { change: 'resumed', at }, now);
             }
-            // Ends a start that has not finished.
+            // Marks a spawn that has not finished as failed.
             await failSpawn(trx, key, 'RUN_ENDED');
             await saveSpawn(trx, key, { resumed: JSON.stringify(resumed) });
           },
@@ -94,7 +95,7 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
   };
 }
 
-/** Stores the closed tab of an agent; with it, the run of a child ends (HK-1). */
+/** Stores the closed tab of an agent, and emits the end event if the agent is a child (HK-1). */
 export async function closeAgent(
   { trx, at, context: { events } }: Tx,
   run: RunRow,

@@ -30,8 +30,8 @@ export interface EndedChild {
 
 /**
  * Ends a child of the calling agent and waits until its slot is released.
- * @throws NotFoundError CHILD_NOT_FOUND; InvalidRequestError CALL_ID_REUSED; UnavailableError END_PENDING; what
- *   admitAgent throws
+ * @throws NotFoundError CHILD_NOT_FOUND; InvalidRequestError CALL_ID_REUSED; UnavailableError END_PENDING; the errors
+ *   of admitAgent
  */
 export async function endChild(
   context: SupervisorContext,

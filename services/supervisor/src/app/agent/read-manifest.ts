@@ -8,9 +8,9 @@ import { findDefinition } from '../../store/run/definitions.ts';
 import { admitAgent, callingAgent } from './admit-agent.ts';
 
 /**
- * Reads the definition of the agent of a call, when `name` is empty or its own, or of an agent that it may delegate
- * to, as of the start of its run (AG-1, SUP-9).
- * @throws NotFoundError AGENT_NOT_FOUND; what admitAgent throws
+ * Reads the definition of the calling agent if `name` is empty or its own name, else the definition of a sub-agent with
+ * this name. A run keeps the definitions with which it started (AG-1, SUP-9).
+ * @throws NotFoundError AGENT_NOT_FOUND; the errors of admitAgent
  */
 export async function readManifest(
   { store }: Pick<SupervisorContext, 'store'>,

@@ -9,8 +9,8 @@ import { admitAgent, callingAgent } from './admit-agent.ts';
 import { credentialsFor } from './credentials.ts';
 
 /**
- * New tokens for the agent of a call, which is alive and not halted (SUP-9).
- * @throws PreconditionError RUN_ENDED, HALTED; what admitAgent throws
+ * Returns new tokens for the calling agent, which must not have ended or be halted (SUP-9).
+ * @throws PreconditionError RUN_ENDED, HALTED; the errors of admitAgent
  */
 export async function refreshTokens(
   context: SupervisorContext,

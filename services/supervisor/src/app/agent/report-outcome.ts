@@ -20,14 +20,15 @@ import { admitAgent, callingAgent } from './admit-agent.ts';
 /** How a worker reports the end of its agent. */
 export interface OutcomeReport {
   readonly reported: ReportedOutcome;
-  /** One sentence of the worker. */
+  /** Explanation by the worker, one sentence. */
   readonly detail: string;
   readonly recordCarried: RecordCarried;
 }
 
 /**
- * Ends the calling agent, unless it has an ending. Returns the recorded ending, with the approved answer if it has one.
- * @throws what admitAgent, checkOutcome and the recording of carried receipts throw
+ * Ends the calling agent, unless its ending is already recorded. Returns the recorded stop reason and the approved
+ * answer, if any.
+ * @throws the errors of admitAgent, checkOutcome and `recordCarried`
  */
 export async function reportOutcome(
   context: SupervisorContext,

@@ -18,7 +18,7 @@ const METHOD = 'writ.control.v1.ControlService/Reprioritize';
  * Changes the priority of a live agent: records the change and its author in the audit record, then changes the pool,
  * which may pause or resume agents (SB-5). When spawn-budget does not answer, a repeat of the request completes it.
  * @throws PermissionDeniedError OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError
- *   RUN_ENDED; InvalidRequestError REQUEST_ID_REUSED; what spawn-budget throws
+ *   RUN_ENDED; InvalidRequestError REQUEST_ID_REUSED; the errors of spawn-budget
  */
 export async function reprioritize(
   context: SupervisorContext,
@@ -48,8 +48,9 @@ export async function reprioritize(
 }
 
 /**
- * New tokens of the agent have its new priority, and a paused agent is rejected at once (SB-4). The response to a
- * repeat lists the changes of the first request, which later ones may have undone; events of spawn-budget report them.
+ * Records the new priority, so that new tokens of the agent contain it. If `orderedAt` is set, also records the pauses
+ * and resumptions, so that a paused agent is rejected at once (SB-4). A repeated request does not record them, because
+ * later requests may have undone the changes of the first request; spawn-budget reports all changes as events.
  */
 async function recordChange(
   context: SupervisorContext,

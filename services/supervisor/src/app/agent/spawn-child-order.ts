@@ -33,9 +33,10 @@ interface Spawning {
 const RUN_ENDED_REASON = 'RUN_ENDED';
 
 /**
- * Sets up a child: slot, tab, delivery (SUP-9). A refused slot deletes the child; after a later permanent failure,
- * the order `end_child` releases what was acquired. If the child, its parent or the run ended in between, their end
- * has placed the order that cleans up.
+ * Sets up a child: acquires its slot, opens its tab and delivers it to a worker (SUP-9). If the slot is refused, the
+ * child is deleted; after a later permanent failure, the order `end_child` releases the slot and closes the tab. If the
+ * child, its parent or the run ends during the setup, the order `end_child` or `end_run` that was placed for this end
+ * cleans up.
  */
 export function spawnChildOrder(context: SupervisorContext): OrderHandler {
   const { peers, events, store, clock } = context;
@@ -71,7 +72,8 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
           return { over: true, commit: (trx, at) => refuse(trx, key, answer.sentence, at) };
         }
         memo.slotGrant = answer.grant;
-        // Slot changes are ordered by the clock of spawn-budget.
+        // Slot changes are ordered by their time on the clock of spawn-budget, so its acquisition time is used if it is
+        // known.
         const { paused, acquiredAt: at = askedAt } = answer;
         const [first] = paused;
         return {
@@ -129,7 +131,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
   };
 }
 
-/** Deletes the child that got no slot (SB-2). */
+/** Deletes a child whose slot was refused (SB-2). */
 async function refuse(
   trx: SupervisorTransaction,
   key: AgentKey,
@@ -149,7 +151,7 @@ async function refuse(
   await appendAudit(trx, { ...key, kind: 'agent_refused', facts }, at);
 }
 
-/** The agent may have acted, or ended, before this commit. */
+/** Records the delivery of a child. The agent may have acted or ended before this commit. */
 async function delivered(trx: SupervisorTransaction, key: AgentKey, at: Date): Promise<void> {
   await saveSpawn(trx, key, { state: 'ready' });
   const child = await loadAgent(trx, key);

@@ -35,20 +35,20 @@ import { type ReviewRequest, reviewProposal } from '../review/review-proposal.ts
 import { callingAgent } from './admit-agent.ts';
 import { awaitRunChange } from './await-run.ts';
 
-/** A child that is set up. */
+/** A child that has a slot and a tab and was delivered to a worker. */
 export interface SpawnedChild {
   readonly agent: AgentRow;
   readonly run: RunRow;
-  /** The agent that was paused for it; undefined without one. */
+  /** The agent that was paused to free the slot; undefined if no agent was paused. */
   readonly paused: AgentRef | undefined;
 }
 
 /** The result of a reviewed delegation. */
 export interface ReviewedSpawn {
   readonly decision: DecisionMessage;
-  /** Why the child of an approved delegation got no slot; undefined when it got one. */
+  /** Why the child of an approved delegation got no slot; undefined when the child got a slot. */
   readonly slotRefusal?: string;
-  /** Undefined when the delegation is not approved, and when the child got no slot. */
+  /** Undefined when the delegation is not approved or the child got no slot. */
   readonly child?: SpawnedChild;
 }
 
@@ -56,7 +56,7 @@ export interface ReviewedSpawn {
  * Reviews a delegation, places the order `spawn_child` in the same transaction when it is approved, and waits until
  * the order is done (SV-1, SUP-9).
  * @throws UnavailableError SPAWN_PENDING when the order takes longer than `childWaitMs`; PreconditionError
- *   SPAWN_FAILED; what reviewProposal and enqueueSpawn throw
+ *   SPAWN_FAILED; the errors of reviewProposal and enqueueSpawn
  */
 export async function spawnChild(
   context: SupervisorContext,
@@ -89,8 +89,9 @@ export async function spawnChild(
 }
 
 /**
- * Places the order for the child of an approved delegation, once per call. An invalid request is rejected also while
- * the approval is pending, before a person is asked. Returns whether the delegation has a child.
+ * Places the order for the child of an approved delegation, once per call. While an approval is pending, places no
+ * order, but already rejects an invalid request, so that no person has to decide on it. Returns whether an order for a
+ * child exists.
  * @throws InvalidRequestError AGENT_NOT_FOUND, BUDGET_ABOVE_PARENT, TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED, INVALID_BUDGET
  *   naming the field
  */
@@ -162,7 +163,7 @@ function termsOf(request: SpawnChildRequest): ChildTerms {
   };
 }
 
-/** The definitions of the run do not include the agent. */
+/** Returns the error for a delegation to an agent that the definitions of the run do not include. */
 function unknownAgent({ delegation }: SpawnChildRequest): InvalidRequestError {
   return new InvalidRequestError(
     'AGENT_NOT_FOUND',

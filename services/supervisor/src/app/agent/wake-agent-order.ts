@@ -9,8 +9,8 @@ import { readCurrentDecision } from '../review/current-decision.ts';
 import { credentialsFor } from './credentials.ts';
 
 /**
- * Sends the decision and new tokens to a suspended agent. Skips an agent that has ended, except a child that this
- * decision ended: no other call informs its worker, which then replies to the parent (AG-3).
+ * Sends the decision and new tokens to a suspended agent. Skips an agent that has ended, unless it is a child that this
+ * decision ended: only this signal informs its worker, which then replies to the parent (AG-3).
  */
 export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
   const { peers, store } = context;

@@ -7,8 +7,8 @@ import { resolveOutcome } from './resolve-outcome.ts';
 
 /**
  * Answers an approval of an action, or of the outcome of a call (SV-5, TG-5).
- * @throws NotFoundError APPROVAL_NOT_FOUND; InvalidRequestError ANSWER_MISMATCH; what decideAction and resolveOutcome
- *   throw
+ * @throws NotFoundError APPROVAL_NOT_FOUND; InvalidRequestError ANSWER_MISMATCH; the errors of decideAction and
+ *   resolveOutcome
  */
 export async function answerApproval(
   context: SupervisorContext,

@@ -5,7 +5,7 @@ import type { ApprovalRow } from '../../store/approval/approvals.ts';
 /** The answer of an approver. */
 export type Answer =
   | { readonly kind: 'approve' }
-  /** All arguments, or only those that change. */
+  /** All arguments, or only the changed arguments if `isPartial` is set. */
   | { readonly kind: 'edit'; readonly json: string; readonly isPartial: boolean }
   | { readonly kind: 'reject' }
   | { readonly kind: 'resolve'; readonly done: boolean; readonly resultJson: string };
@@ -25,7 +25,7 @@ export interface AnswerRequest {
 /** The result of an answer. */
 export interface Answered {
   readonly row: ApprovalRow;
-  /** Set when the approval is still pending because the policy revises the arguments to these. */
+  /** The revised arguments; set when the approval stays pending because a rule of the policy revised the arguments. */
   readonly proposal?: JsonObject;
 }
 

@@ -33,8 +33,8 @@ import { type PendingApproval, settleNo, settleYes } from './settle-action.ts';
 
 /**
  * Approves or rejects an action (SV-5).
- * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED and what judgeYes throws
- * @throws InvalidRequestError REQUEST_ID_REUSED, INVALID_ARGUMENTS and what parseJsonStrict throws
+ * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED and the errors of judgeYes
+ * @throws InvalidRequestError REQUEST_ID_REUSED, INVALID_ARGUMENTS and the errors of parseJsonStrict
  * @throws PermissionDeniedError FOUR_EYES_REQUIRED, APPROVAL_ARGUMENT_LOCKED, APPROVAL_CAP_MISSING
  * @throws UnavailableError TOOL_LIST_UNAVAILABLE: an approval needs the definition of the tool (SYS-4)
  */
@@ -62,7 +62,9 @@ export async function decideAction(
 
 interface Outcome {
   readonly answered: Answered;
-  /** Thrown after the commit, because the transaction made it true. */
+  /**
+   * Thrown after the commit, because the transaction records that the approval has expired and must not be rolled back.
+   */
   readonly refusal?: PreconditionError;
 }
 
@@ -82,7 +84,8 @@ async function decide(
   const subject = await subjectOf(trx, await loadAgent(trx, key));
   const isYes = request.answer.kind !== 'reject';
   await assertAlive(trx, subject);
-  // A halt stops approvals and the time of the approval, but nothing is executed after a rejection (SV-9).
+  // While a halt is in force, the approval cannot be given and does not expire. It can be rejected, because nothing is
+  // executed after a rejection (SV-9).
   if (isYes) await assertNotHalted(trx, key);
   const pending: PendingApproval = { approval: row, decision, subject };
   if (hasExpired(row, at)) {

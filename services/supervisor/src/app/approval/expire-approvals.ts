@@ -17,15 +17,15 @@ import { type PendingApproval, settleNo } from './settle-action.ts';
 const PAGE_SIZE = 100;
 
 /**
- * Sweep: rejects the actions of expired approvals (SV-5). An expired question about an unknown outcome stops its run
- * with `outcome_unknown:<tool>` (TG-5).
+ * Sweep: rejects the actions of expired approvals (SV-5). If the expired approval asks for the unknown outcome of a
+ * call, the run ends with `outcome_unknown:<tool>` (TG-5).
  */
 export async function expireApprovals(context: SupervisorContext): Promise<void> {
   const { store, clock, telemetry } = context;
   const now = clock.now();
   let page: readonly DueApproval[];
   let last: DueApproval | undefined;
-  // All pages, also after an error: an approval that cannot be settled yet must not block the ones after it.
+  // Reads all pages even after an error, because an approval that cannot be settled must not block later approvals.
   do {
     page = await expiredApprovals(store.db, now, PAGE_SIZE, last);
     for (const due of page) {
@@ -46,7 +46,7 @@ async function expireOne(context: SupervisorContext, due: DueApproval): Promise<
     context,
     async (tx) => {
       const approval = await loadApproval(tx.trx, due.tenant, due.approval_id);
-      // A halt may have been lifted since it was selected, which extended it.
+      // The lift of a halt may have extended the approval since it was selected.
       if (approval.state === 'pending' && hasExpired(approval, tx.at)) await expire(tx, approval);
     },
     { run: { tenant: due.tenant, runId: due.run_id }, background: true },
@@ -58,7 +58,7 @@ async function expire(tx: Tx, approval: ApprovalRow): Promise<void> {
   const decision = await loadDecision(trx, callKeyOf(approval));
   const { tenant, run_id: runId, instance } = approval;
   const subject = await subjectOf(trx, await loadAgent(trx, { tenant, runId, instance }));
-  // The end of its run withdraws the approval.
+  // The end of the agent or its run withdraws the approval.
   if (!isAlive(subject)) return;
   // The resume of the run extends the approval by the halted time.
   if ((await unresumedHalt(trx, subject.key)) !== undefined) return;

@@ -6,7 +6,7 @@ import { type ApprovalRow, insertApproval } from '../../store/approval/approvals
 import { appendAudit } from '../../store/audit/append-audit.ts';
 import type { ReviewSubject } from '../review/review-subject.ts';
 
-/** What an approval asks. */
+/** The content of an approval request. */
 export interface Question {
   readonly kind: ApprovalRow['kind'];
   readonly callId: string;
@@ -19,7 +19,7 @@ export interface Question {
   readonly policyVersion: string;
 }
 
-/** The id of an approval: one for each call and kind. */
+/** Returns the id of the approval of a kind for a call. */
 export function approvalIdOf(
   { key }: ReviewSubject,
   kind: ApprovalRow['kind'],

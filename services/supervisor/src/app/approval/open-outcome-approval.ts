@@ -34,8 +34,9 @@ export async function openOutcomeApproval(
 }
 
 /**
- * Closes the approval of {@link openOutcomeApproval} when a resolved receipt arrives, also when the receipt arrives
- * without its request after a crash (TG-5). The receipt names the person who resolved it.
+ * Closes the approval of {@link openOutcomeApproval} when a resolved receipt arrives, even if, after a crash, it
+ * arrives before the request that resolved the outcome is repeated (TG-5). The receipt names the person who resolved
+ * it.
  */
 export async function settleOutcomeApproval(
   tx: Tx,

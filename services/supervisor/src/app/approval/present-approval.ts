@@ -19,9 +19,9 @@ import { DECIDE_APPROVAL } from './answer-request.ts';
 import { readEvidence } from './read-evidence.ts';
 
 /**
- * An approval as one person sees it: with the caps and rights of the reader under the current policy, and the
- * arguments that may be changed (SV-5).
- * @param options `withEvidence`: whether it shows what the policy marks as evidence
+ * Returns an approval as one person sees it: with the caps and rights of the reader under the current policy, and the
+ * arguments that the reader may change (SV-5).
+ * @param options `withEvidence`: whether to include the evidence that the policy shows to approvers
  */
 export async function presentApproval(
   context: SupervisorContext,
@@ -57,7 +57,10 @@ function readApproval(row: ApprovalRow): ReadApproval {
   };
 }
 
-/** Undefined while the gateway does not answer: the approval is shown without the precision of its arguments. */
+/**
+ * Returns the definition of a tool; undefined if the gateway is unavailable, so that the approval is shown without the
+ * precision of its arguments.
+ */
 async function definitionOf(
   { toolGateway }: SupervisorContext['peers'],
   name: string,

@@ -36,7 +36,7 @@ export async function publishApproval(
         asked: kind,
         state,
         approver: approval.decided_by ?? undefined,
-        // Without the amount: the audit record has no content.
+        // Omits the amount of a cap, because audit records contain no content.
         basis: approval.basis?.split(':')[0],
         comment_sha256: approval.comment ? sha256Hex(approval.comment) : undefined,
         rule: approval.rule_id,

@@ -12,12 +12,16 @@ import { callKeyOf, loadDecision } from '../../store/review/decisions.ts';
 import { stepsBefore } from '../../store/review/decisions-with-receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 
-/** A call with an unknown outcome has a second receipt after its resolution. */
+/**
+ * Maximum number of rows that are read: a call has a second row if its unknown outcome was resolved, and two more rows
+ * show whether there are earlier steps.
+ */
 const ROWS = 2 * MAX_EVIDENCE_STEPS + 2;
 
 /**
- * What the policy shows of the run to the approvers of an action: goal, facts and steps before the action (SV-5). It is
- * read from the records of the run and not stored again, so that it is deleted with them (SUP-4).
+ * Reads the evidence that the policy shows to the approvers of an action: the goal of the run, and the facts and steps
+ * before the action (SV-5). Evidence is read from the records of the run and not stored separately, so that it is
+ * deleted with them (SUP-4).
  */
 export async function readEvidence(
   { store, policy }: SupervisorContext,

@@ -31,7 +31,8 @@ export async function resolveOutcome(
   if (isRepeat(approval, request)) return { row: approval };
   if (answer.kind !== 'resolve') throw alreadyDecided(approval);
   const isPending = approval.state === 'pending';
-  // After a crash the receipt may have arrived without its request: it names the person, not the request.
+  // After a crash, the receipt may have settled the approval before this request was completed; the receipt contains
+  // the person but not the request id.
   const isTheirs = approval.decided_by === person.subject && approval.request_id === null;
   if (!isPending && !(isTheirs && (approval.approved ?? false) === answer.done)) {
     throw alreadyDecided(approval);
@@ -41,7 +42,7 @@ export async function resolveOutcome(
   assertFourEyes(context.policy, decider, context.config);
   if (isPending) await assertNotHalted(context.store.db, callKeyOf(approval));
   const token = await context.peers.toolGateway.resolveOutcome({
-    // The same id when the same person repeats a request whose answer was lost.
+    // The id is the same if the same person repeats a request whose response was lost.
     requestId: derivedId('req', approvalId, person.subject, requestId),
     call: callKeyOf(approval),
     done: answer.done,
@@ -57,7 +58,7 @@ export async function resolveOutcome(
     }
     const { tenant, subject } = person;
     const settled = await loadApproval(trx, tenant, approvalId);
-    // Another person's resolution may have reached the gateway first; the first one counts.
+    // The resolution of another person may have reached the gateway first; the gateway keeps the first resolution.
     if (settled.decided_by !== subject || settled.request_id !== null) return settled;
     const own = { request_id: requestId, request_digest: digest, comment };
     await rememberRequest(trx, { tenant, subject, method: DECIDE_APPROVAL, requestId, digest }, at);

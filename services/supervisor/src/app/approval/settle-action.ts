@@ -32,8 +32,8 @@ export interface GivenYes {
 }
 
 /**
- * Approves the action. From then on it counts towards every cap, so that of two approvals which together exceed a cap
- * the second is refused; an approved final ends its agent (SV-3, SV-5). Returns the updated approval.
+ * Approves the action. The action then counts towards every cap, so that the second of two approvals that together
+ * exceed a cap is refused. An approved final ends its agent (SV-3, SV-5). Returns the updated approval.
  */
 export async function settleYes(
   tx: Tx,
@@ -52,7 +52,7 @@ export async function settleYes(
   const settled = await settle(tx, pending, {
     decision: {
       ...columns,
-      // The writ names the policy version that allowed the action.
+      // The writ contains the policy version that allowed the action.
       policy_version: policy.version,
       facts_after: JSON.stringify(factValues(policy, after)),
     },
@@ -91,7 +91,7 @@ export async function settleNo(
   });
 }
 
-/** Settles a proposal that its agent has withdrawn: no person can decide it any more (AP-4). */
+/** Settles a proposal that its agent has withdrawn: no person can decide it afterwards (AP-4). */
 export async function settleWithdrawn(tx: Tx, pending: PendingApproval): Promise<void> {
   await settle(tx, pending, {
     decision: { stop_reason: WITHDRAWN, phase: 'human_approval' },

@@ -6,13 +6,13 @@ import {
 } from '../../store/approval/approvals.ts';
 import { ChangeAlarm, watchIntervalMs } from '../../store/change/change-alarm.ts';
 
-/** How far each read goes back, ms: a commit may become visible after one with a later timestamp. */
+/** Overlap of consecutive reads, ms, because a commit may become visible after a commit with a later timestamp. */
 const OVERLAP_MS = 5_000;
 
 /**
- * The pending approvals of a tenant, or of one of its runs, then each approval that opens or closes. Reads rows after
- * each change notification, and at an interval because a notification may be lost. After `watchHeartbeatMs` without an
- * approval comes a heartbeat, if the rows could be read meanwhile (SYS-4).
+ * Yields the pending approvals of a tenant, or of one of its runs, then each approval that opens or closes. Reads rows
+ * after each change notification, and at an interval because a notification may be lost. Yields a heartbeat after
+ * `watchHeartbeatMs` without an approval, provided that the rows can be read (SYS-4).
  */
 export async function* watchApprovals(
   { store, config, clock }: SupervisorContext,
@@ -62,7 +62,10 @@ function wasClosed({ decided_at }: ApprovalRow, at: Date): boolean {
   return decided_at !== null && decided_at < at;
 }
 
-/** Removes the approvals that no later read returns. */
+/**
+ * Removes from `sent` the approvals that the last read did not return; they closed before the period that reads cover,
+ * so later reads do not return them either.
+ */
 function removeClosed(sent: Map<string, ApprovalRow['state']>, rows: readonly ApprovalRow[]): void {
   const present = new Set(rows.map((row) => row.approval_id));
   for (const id of sent.keys()) if (!present.has(id)) sent.delete(id);

@@ -7,10 +7,10 @@ import { assertAlive, subjectOf } from '../review/review-subject.ts';
 import { settleWithdrawn, WITHDRAWN } from './settle-action.ts';
 
 /**
- * Withdraws a proposal of the calling agent that waits for a person. The transaction does not overlap with one that
- * records the person's decision: exactly one of both counts, and a withdrawn proposal never gets a writ (AP-4, SV-5).
- * A halt does not prevent the withdrawal, because nothing is executed after it.
- * @returns whether it is withdrawn; false when it was decided before
+ * Withdraws a proposal of the calling agent that waits for a person. The transaction never runs concurrently with the
+ * transaction that records the decision of the person. Only one of the two takes effect, so a withdrawn proposal never
+ * gets a writ (AP-4, SV-5). A halt does not prevent the withdrawal, because a withdrawn proposal is not executed.
+ * @returns whether the proposal is withdrawn; false if it was already decided
  * @throws NotFoundError DECISION_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError RUN_ENDED, STALE_EPOCH
  */
 export async function withdrawAction(

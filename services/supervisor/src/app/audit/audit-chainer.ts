@@ -9,7 +9,10 @@ import { CheckpointAppender } from './checkpoint-appender.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import { type SigningParts, signCheckpoints } from './sign-checkpoints.ts';
 
-/** Records linked in one transaction. In a database of one process reviews wait for it. */
+/**
+ * Maximum number of records linked in one transaction; lower if one process owns the database (SQLite), because the
+ * reviews of the process wait for this transaction.
+ */
 const BATCH = { own: 32, shared: 256 } as const;
 /** Only the chainer links records and changes chains. */
 const RESOURCE = 'audit-chains';
@@ -18,7 +21,10 @@ const RESOURCE = 'audit-chains';
 export interface ChainerParts extends SigningParts {
   readonly store: SupervisorStore;
   readonly telemetry: Pick<Telemetry, 'log'>;
-  /** Whether the clock is known to be wrong: its times must not keep the lease from other replicas (BD-3). */
+  /**
+   * Whether the clock is known to be wrong. A replica with a wrong clock must not acquire the lease, because the expiry
+   * time would block other replicas (BD-3).
+   */
   readonly isClockSkewed: () => boolean;
   /** Where checkpoints are kept outside the database. */
   readonly checkpointFile?: CheckpointFile | undefined;
@@ -27,9 +33,9 @@ export interface ChainerParts extends SigningParts {
 }
 
 /**
- * Links audit records into the chains of their tenants, outside the transactions that wrote them, and signs
- * checkpoints (SV-8). One replica at a time does so: the linking transaction holds a lease. Commits wake the
- * chainer; it also polls.
+ * Links audit records into the chains of their tenants, outside the transactions that wrote them, and signs checkpoints
+ * (SV-8). Only the replica that holds the lease does so; each of its transactions acquires or renews the lease. The
+ * chainer runs after commits and at an interval.
  */
 export class AuditChainer {
   readonly #parts: ChainerParts;
@@ -44,7 +50,8 @@ export class AuditChainer {
     this.#appender = checkpointFile && new CheckpointAppender({ ...parts, checkpointFile });
     this.#loop = new WakeableLoop({
       pass: async () => {
-        // Records committed together are linked together, in the same commit as the events of the timeline.
+        // Waits until the next flush, so that records that were committed together are linked in one transaction, which
+        // shares its commit with timeline writes.
         await nextFlush(config.auditBatchWindowMs);
         await this.pass();
       },
@@ -75,7 +82,7 @@ export class AuditChainer {
     if (isClockSkewed()) return;
     await this.#appender?.complete();
     let isMore = await hasUnlinked(store.db);
-    // Further batches are a backlog, which is linked without waiting for other transactions.
+    // Further batches are a backlog and are committed without waiting for other transactions.
     for (let commitDelayMs = COMMIT_DELAY_MS; isMore && !this.#isStopped; commitDelayMs = 0) {
       const linked = await this.#link(commitDelayMs);
       if (linked === undefined) return;

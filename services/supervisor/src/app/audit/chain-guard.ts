@@ -7,7 +7,7 @@ import { chainEnds, hashOf, readChainEnd } from '../../store/audit/read-chain.ts
 import type { SupervisorReader, SupervisorStore } from '../../store/supervisor-store.ts';
 import { readHookEvent } from '../../wire/hook-event.ts';
 
-/** The state of a chain at some time: later it may be longer, but never shorter or different. */
+/** A recorded state of a chain. A later state must contain the same records and may contain more. */
 interface ChainMark {
   readonly tenant: string;
   readonly count: number;
@@ -115,7 +115,10 @@ export class ChainGuard {
     return end;
   }
 
-  /** Compares a chain with a mark from before it was read; records and logs a chain that was rolled back. */
+  /**
+   * Compares a chain with a mark that was taken before the chain was read. If the chain was rolled back, logs it and
+   * rejects later signatures.
+   */
   async check(
     end: ChainEnd,
     mark: ChainMark | undefined,
@@ -139,7 +142,10 @@ export class ChainGuard {
   }
 }
 
-/** What shows that a chain was rolled back, as the predicate of a sentence about it; undefined if nothing does. */
+/**
+ * Returns how a chain contradicts a mark, worded as the predicate of a sentence about the chain; undefined if the chain
+ * was not rolled back.
+ */
 async function contradiction(
   { tenant, sequence, hash: endHash, checkpoints }: ChainEnd,
   mark: ChainMark,

@@ -5,7 +5,7 @@ import type { SupervisorStore } from '../../store/supervisor-store.ts';
 import type { ChainGuard } from './chain-guard.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 
-/** Checkpoints that are read and appended at once. */
+/** Maximum number of checkpoints that are read and appended at once. */
 const BATCH = 500;
 
 /** Dependencies of a {@link CheckpointAppender}. */
@@ -18,11 +18,11 @@ interface AppenderParts {
 
 /**
  * Appends every stored checkpoint to the checkpoint file, including those of other replicas and from before a crash
- * (SV-8). A failure is logged, and what the file lacks is appended with the next checkpoint of any tenant.
+ * (SV-8). A failure is logged, and the missing checkpoints are appended with the next checkpoint of any tenant.
  */
 export class CheckpointAppender {
   readonly #parts: AppenderParts;
-  /** Tenants whose checkpoints the file may lack. */
+  /** Tenants with stored checkpoints that may be missing in the file. */
   readonly #lacking = new Set<string>();
   #isCompared = false;
 
@@ -30,7 +30,7 @@ export class CheckpointAppender {
     this.#parts = parts;
   }
 
-  /** Appends what the file lacks when the process starts; does nothing when called again. */
+  /** On the first call, appends the stored checkpoints that are missing in the file; later calls do nothing. */
   async complete(): Promise<void> {
     if (this.#isCompared) return;
     const { store, chainGuard, checkpointFile } = this.#parts;

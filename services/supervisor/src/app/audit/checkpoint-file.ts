@@ -22,7 +22,7 @@ export class CheckpointFile {
   readonly #file: FileHandle;
   /** Number of records that the last checkpoint of each tenant covers. */
   readonly #last: Map<string, number>;
-  /** The size before an append that failed; undefined after one that succeeded. */
+  /** Size of the file before a failed append; undefined after a successful append. */
   #sizeBefore: number | undefined;
 
   private constructor(file: FileHandle, last: Map<string, number>) {
@@ -32,10 +32,10 @@ export class CheckpointFile {
 
   /**
    * Opens the file. Creates it if it does not exist, with access for its owner only (mode 0600). Removes a last line
-   * that a crash left incomplete. Of each tenant, only the checkpoint over the most records is verified and recorded
-   * in `chainGuard`: it includes what the others state.
-   * @throws InvalidRequestError INVALID_FILE: it cannot be written, or has a line that is not a checkpoint, or such a
-   *   checkpoint is not valid; UnauthenticatedError TOKEN_INVALID: a checkpoint is of the future; UnavailableError
+   * that a crash left incomplete. For each tenant, only the checkpoint that covers the most records is verified and
+   * recorded in `chainGuard`, because its records include those of the other checkpoints.
+   * @throws InvalidRequestError INVALID_FILE: the file cannot be written, a line is not a checkpoint, or a checkpoint
+   *   is not valid; UnauthenticatedError TOKEN_INVALID: a checkpoint was issued in the future; UnavailableError
    *   KEYS_UNAVAILABLE
    */
   static async open(
@@ -73,7 +73,7 @@ export class CheckpointFile {
     const lines = checkpoints.map(
       ({ signed }) => `${formatLine({ type: 'checkpoint', signed })}\n`,
     );
-    // What a failed append has left of its lines must not stay before others.
+    // Removes the lines that a failed append has left, possibly incomplete.
     if (this.#sizeBefore !== undefined) await this.#file.truncate(this.#sizeBefore);
     this.#sizeBefore = (await this.#file.stat()).size;
     await this.#file.appendFile(lines.join(''));
@@ -87,7 +87,7 @@ export class CheckpointFile {
   }
 }
 
-/** The checkpoint over the most records of each tenant, not verified. */
+/** Returns, for each tenant, the checkpoint that covers the most records, without verifying it. */
 async function longestOf(path: string, text: string): Promise<ReadonlyMap<string, FileLine>> {
   const longest = new Map<string, FileLine>();
   for (const [index, content] of text.split('\n').slice(0, -1).entries()) {
@@ -105,13 +105,13 @@ async function longestOf(path: string, text: string): Promise<ReadonlyMap<string
   return longest;
 }
 
-/** Calls `read`, and names the line if its checkpoint is not valid. */
+/** Calls `read`; if it fails because the checkpoint is not valid, throws an error that contains the line number. */
 async function readLine<T>(path: string, number: number, read: () => T | Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
     if (!(error instanceof UnauthenticatedError) || isClockError(error)) throw error;
-    throw unusable(path, `the signature of line ${number} is invalid`, error);
+    throw unusable(path, `line ${number} is not a valid checkpoint`, error);
   }
 }
 

@@ -18,9 +18,12 @@ export type ExportEntry =
 
 /** Position of a page in a chain. */
 export interface AuditPage {
-  /** Sequence of the last record of the previous page, or of the one before the first that is requested. */
+  /** Sequence of the record before the first record of the page. */
   readonly after: number;
-  /** Whether it is the first page, which includes all records that were committed before the call. */
+  /**
+   * Whether this is the first page. Only for the first page, the call waits until all records that were committed
+   * before it are linked.
+   */
   readonly isFirst: boolean;
   readonly limit: number;
 }
@@ -85,7 +88,7 @@ function noSuchRecord(after: number, last: number): InvalidRequestError {
 }
 
 /**
- * Checks the kind of a filter, so that an auditor does not take a misspelt kind for a chain without such records.
+ * Checks the kind of a filter, so that a misspelled kind is reported as an error instead of matching no records.
  * @throws InvalidRequestError INVALID_FIELD naming the kinds
  */
 export function assertKind(kind: string): void {
@@ -101,7 +104,7 @@ export function assertKind(kind: string): void {
 /**
  * Waits until every record that was committed before the call is linked into the chain of its tenant, so that a
  * reader sees the records of all earlier responses.
- * @throws UnavailableError AUDIT_CHAIN_LAGGING; what `signal` was aborted with
+ * @throws UnavailableError AUDIT_CHAIN_LAGGING; the abort reason of `signal`
  */
 async function awaitLinked(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,

@@ -20,14 +20,20 @@ export interface SigningParts {
   readonly clock: Clock;
   readonly events: Pick<SupervisorEvents, 'auditCheckpoint'>;
   readonly chainGuard: ChainGuard;
-  /** Whether the clock is known to be right: readers reject a checkpoint that was issued in the future (BD-3). */
+  /**
+   * Whether the clock is known to be correct. Required for signing, because readers reject a checkpoint that was issued
+   * in the future (BD-3).
+   */
   readonly isClockConfirmed: () => boolean;
   readonly config: Pick<SupervisorConfig, 'auditCheckpointRecords' | 'auditCheckpointMs'>;
 }
 
-/** The audit chainer, on whose behalf checkpoints are signed. */
+/** The parts of the audit chainer that are used to sign checkpoints. */
 interface SigningChainer {
-  /** Runs `work` while holding its lease; returns undefined when another replica holds it. */
+  /**
+   * Runs `work` while this replica holds the lease of the chainer; returns undefined when another replica holds the
+   * lease.
+   */
   readonly asHolder: <T>(
     work: (trx: SupervisorTransaction, now: Date) => Promise<T>,
   ) => Promise<T | undefined>;
@@ -36,8 +42,9 @@ interface SigningChainer {
 }
 
 /**
- * Signs a checkpoint of every chain that is due: with enough records since its last one, or with any when that one is
- * old enough (SV-8).
+ * Signs a checkpoint of every chain that is due: a chain with at least `auditCheckpointRecords` records since its last
+ * checkpoint, or with any new record if the last checkpoint is at least `auditCheckpointMs` old or has a time in the
+ * future (SV-8, BD-3).
  */
 export async function signCheckpoints(parts: SigningParts, chainer: SigningChainer): Promise<void> {
   const { store, clock, config, chainGuard } = parts;
@@ -55,7 +62,7 @@ export async function signCheckpoints(parts: SigningParts, chainer: SigningChain
   }
 }
 
-/** Signs, saves and publishes a checkpoint; returns whether this replica did. */
+/** Signs, saves and publishes a checkpoint; returns whether this replica saved it. */
 async function signCheckpoint(
   { signer, events, chainGuard, isClockConfirmed }: SigningParts,
   chain: ChainRow,
@@ -64,7 +71,7 @@ async function signCheckpoint(
   const { tenant, sequence: count, hash } = chain;
   // Linked records never change, so signing does not need the transaction.
   const signed = await signChain(signer, chain, false);
-  // After signing, so that the clock was right when it gave the checkpoint its time.
+  // Checked after signing, so that the time in the checkpoint is known to be correct.
   if (!isClockConfirmed()) return false;
   const checkpoints = chain.checkpoints + 1;
   const isSaved = await asHolder(async (trx, now) => {

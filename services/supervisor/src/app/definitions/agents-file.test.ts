@@ -38,7 +38,7 @@ describe('agents files', () => {
     expect(agents.get('a')?.limits).not.toHaveProperty('maxSteps');
   });
 
-  it('rejects a model for agents that call none, and requires one for the others (AG-1, AG-4)', () => {
+  it('rejects a model for kinds that call no model, and requires a model for most others (AG-1, AG-4)', () => {
     const agent = (kind: string, model = '') => `agents:\n  - name: a\n    kind: ${kind}\n${model}`;
     const flow = '    sub_agents: [{ name: a }]\n    options: { steps: [a] }\n';
     for (const [kind, more] of [['user-proxy'], ['flow', flow], ['custom']] as const) {
@@ -87,7 +87,7 @@ describe('agents files', () => {
     expect(() => load(one(redacted))).toThrow(/unreviewed_deltas must not be true/);
   });
 
-  it('hashes the content: settings change the hash, formatting does not', () => {
+  it('computes a hash that changes with the settings but not with comments or explicit defaults', () => {
     const hash = (text: string) => load(text).agents.get('a')?.definitionHash;
     expect(hash(one())).toMatch(/^[0-9a-f]{64}$/);
     expect(hash(`# A comment.\n${one()}`)).toBe(hash(one()));

@@ -16,7 +16,7 @@ import { assertSubAgents, byName, misplaced } from './agents-in-code.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
 import { manifestOf } from './manifest-of.ts';
 
-/** The agents of a file and those defined in code, with warnings about the file. */
+/** The agents of a file and the agents defined in code, with warnings about the file. */
 export interface LoadedAgents {
   /** By name. */
   readonly agents: ReadonlyMap<string, AgentManifest>;
@@ -32,7 +32,7 @@ interface AgentsYaml {
 
 /**
  * Reads agent definitions from YAML that conforms to AGENTS_SCHEMA.
- * @param beside agents defined in code, which the file may name as sub-agents
+ * @param beside agents defined in code, which agents of the file may have as sub-agents
  * @throws ConfigError listing every problem as `file:line:column: what was expected`
  */
 export function loadAgents(
@@ -79,9 +79,9 @@ export function loadAgents(
 }
 
 /**
- * The agents that clients can start: those defined in code, and those of a file, reloaded when it changes. A change
- * applies to new runs. At the start a file with an error is rejected with ConfigError; a reload with an error is
- * logged, and the previous agents stay. A run keeps the definitions that it started with (AG-1).
+ * The agents defined in code and the agents of a file, which is reloaded when it changes. A change applies to new runs;
+ * a run keeps the definitions with which it started (AG-1). At startup, a file with an error is rejected with
+ * ConfigError; an error during a reload is logged, and the previous agents stay in effect.
  */
 export class AgentsFile {
   readonly #file: WatchedFile | undefined;

@@ -27,7 +27,7 @@ const create = (settings: object) => createAgent(settings as AgentSettings);
 const REACT = { name: 'a', kind: 'react', model: MODEL } as const;
 
 describe('createAgent', () => {
-  it.each(SETTINGS)('gives a $kind agent what agents.yaml gives (AG-1)', (settings) => {
+  it.each(SETTINGS)('returns the same $kind agent as agents.yaml (AG-1)', (settings) => {
     // JSON is valid YAML.
     const text = JSON.stringify({ agents: [settings] });
     const { agents } = loadAgents({ text, file: 'agents.yaml' });
@@ -58,7 +58,7 @@ describe('createAgent', () => {
     );
   });
 
-  it('accepts names that modules add, when they are given (AG-8, AG-9)', () => {
+  it('accepts names that modules add only if they are passed as extensions (AG-8, AG-9)', () => {
     const settings: AgentSettings = { ...REACT, middleware: { chat: [{ name: 'tone' }] } };
     expect(() => createAgent(settings)).toThrow(
       /Agent "a": middleware\.chat\.0\.name: middleware "tone" does not exist/,
@@ -67,7 +67,7 @@ describe('createAgent', () => {
     expect(chatMiddleware).toEqual([{ name: 'tone' }]);
   });
 
-  it('accepts the function of a custom agent, and of no other kind (AG-1, RT-1)', () => {
+  it('accepts a function for a custom agent, and rejects it for other kinds (AG-1, RT-1)', () => {
     const run = async () => 'Done.';
     const clerk = createAgent({ name: 'clerk', kind: 'custom', run, version: '2' });
     const other = createAgent({ name: 'other', kind: 'custom', run });
@@ -90,7 +90,7 @@ describe('createAgent', () => {
     );
   });
 
-  it('returns a definition that neither its settings nor its reader can change (AG-1)', () => {
+  it('returns a read-only definition that later changes of the settings do not affect (AG-1)', () => {
     const tools = ['look'];
     const agent = createAgent({ ...REACT, tools });
     tools.push('pay');
@@ -120,7 +120,7 @@ describe('agents in code', () => {
     );
   });
 
-  it('delegate to those of a file and the reverse, also after the file changed (AG-1)', async () => {
+  it('can delegate to agents of a file and vice versa; a change that breaks this is rejected (AG-1)', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'writ-agents-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const path = join(folder, 'agents.yaml');
@@ -130,7 +130,7 @@ describe('agents in code', () => {
     const agents = await AgentsFile.open(path, [lead], log);
     expect([...agents.current.keys()]).toEqual(['lead', 'clerk', 'asks']);
     const twice = async () => {
-      // A change counts when two polls find it.
+      // A change is applied only when two consecutive polls read the same content.
       await agents.look();
       await agents.look();
       return [...agents.current.keys()];
@@ -144,7 +144,7 @@ describe('agents in code', () => {
     );
   });
 
-  it('describe sub-agents as the agents that they name, unless they say more (AG-1, AG-3)', async () => {
+  it('use the description of the agent for a sub-agent entry without a description (AG-1, AG-3)', async () => {
     const helper = createAgent({ ...REACT, name: 'clerk', description: 'Finds orders.' });
     const other = createAgent({
       ...REACT,
@@ -159,7 +159,7 @@ describe('agents in code', () => {
     expect(current.get('other')).toEqual(other);
   });
 
-  it('must be created by createAgent: a changed copy was not checked (AG-1)', async () => {
+  it('must be created by createAgent; a changed copy is rejected (AG-1)', async () => {
     const changed = { ...clerk, tools: ['pay'] };
     await expect(AgentsFile.open(undefined, [changed], log)).rejects.toThrow(
       'Agent "clerk" was not created by createAgent.',

@@ -6,17 +6,20 @@ import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { AGENT_SCHEMA } from './agents-schema.ts';
 import { manifestOf } from './manifest-of.ts';
 
-/** The results of {@link createAgent}: the settings of a changed copy were not checked, and do not match its hash. */
+/**
+ * The results of {@link createAgent}, used to reject changed copies, whose settings were not validated and do not match
+ * their hash.
+ */
 const created = new WeakSet<AgentManifest>();
 
 /** The functions of custom agents, by the results of {@link createAgent}. */
 const functions = new WeakMap<AgentManifest, AgentDefinition>();
 
-/** The settings of an agent in code; a `custom` agent may bring its function. */
+/** The settings of an agent in code; a `custom` agent can include its function. */
 export type AgentInCode = AgentSettings & {
   /**
-   * The function of a `custom` agent, as for defineAgent; the embedded worker runs it. Omitted: a module of
-   * WRIT_AGENT_MODULES has it (RT-1).
+   * The function of a `custom` agent, as for defineAgent; the embedded worker runs it. If omitted, a module of
+   * WRIT_AGENT_MODULES must define it (RT-1).
    */
   readonly run?: AgentDefinition['run'];
   /** Version of `run`, of a-z, 0-9, _ and -; see AgentDefinition. Default: the empty version. */
@@ -24,8 +27,9 @@ export type AgentInCode = AgentSettings & {
 };
 
 /**
- * Creates an agent of any kind from settings in code, with the checks and the defaults of agents.yaml (AG-1).
- * The embedded platform runs it: see `agents` of PlatformOptions. That its sub-agents exist is checked at the start.
+ * Creates an agent of any kind from settings in code, with the checks and the defaults of agents.yaml (AG-1). The
+ * embedded platform runs it: see `agents` of PlatformOptions. The existence of its sub-agents is checked when the
+ * platform starts.
  *
  * @param extensions names that the modules of the worker add, as in agents.yaml; default: none
  * @returns the complete definition, with all defaults; read-only
@@ -113,7 +117,11 @@ export function byName(agents: readonly AgentManifest[]): ReadonlyMap<string, Ag
   return known;
 }
 
-/** @throws ConfigError unless all sub-agents of `agents` are among those that can be started */
+/**
+ * Checks that all sub-agents of `agents` are in `known` and of a permitted kind.
+ * @throws ConfigError listing every
+ * problem
+ */
 export function assertSubAgents(
   agents: readonly AgentManifest[],
   known: ReadonlyMap<string, AgentManifest>,
@@ -128,7 +136,10 @@ export function assertSubAgents(
   if (problems.length > 0) throw new ConfigError('The list of agents', problems);
 }
 
-/** The problem of a sub-agent of the wrong kind: an external agent has only external ones, other agents none (AP-6). */
+/**
+ * Returns the problem of a sub-agent of the wrong kind, if there is one: all sub-agents of an external agent must be
+ * external, and no other agent may have external sub-agents (AP-6).
+ */
 export function misplaced(
   parent: AgentManifest['kind'],
   { kind }: AgentManifest,

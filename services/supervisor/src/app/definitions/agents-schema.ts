@@ -18,15 +18,15 @@ function names() {
 }
 
 /**
- * One agent of the file; its keys have the meaning, and most have the name, of fields of
- * writ.supervision.v1.AgentManifest.
+ * Schema of one agent in the file. Its keys correspond to the fields of writ.supervision.v1.AgentManifest; most have
+ * the same name.
  */
 export const AGENT_SCHEMA = object(
   {
     name: about('Unique name; runs, policies and handoffs name the agent by it.', ID),
     kind: about('The loop that runs the agent.', { enum: AGENT_KINDS }),
     description: about(
-      'What the agent is for; shown by ListAgents, and to the model of an agent that may delegate to it.',
+      'Purpose of the agent; ListAgents returns it, and the model of an agent that can delegate to this agent sees it.',
       { type: 'string', maxLength: 4096, default: '' },
       { default: 'empty' },
     ),
@@ -37,12 +37,12 @@ export const AGENT_SCHEMA = object(
     ),
     instructions: about('System prompt.', { type: 'string', default: '' }, { default: 'empty' }),
     final_instructions: about(
-      'System prompt of the call that composes the answer of a json-action agent when its steps are used up.',
+      'System prompt of the model call that composes the answer of a json-action agent after it has reached max_steps.',
       { type: 'string', default: '' },
       { default: 'empty' },
     ),
     model: about(
-      'The model and its settings; omitted by kinds that call none.',
+      'The model and its settings; omit it for kinds that call no model.',
       object(
         {
           model: about('Alias of the model catalog.', ALIAS),
@@ -78,58 +78,63 @@ export const AGENT_SCHEMA = object(
       ),
     ),
     tools: about(
-      'Tools that the agent may propose; no others are offered to its model.',
+      'Tools that the agent may propose; only these are offered to its model.',
       { type: 'array', maxItems: 1024, uniqueItems: true, items: TOOL, default: [] },
       { default: 'none' },
     ),
     ...SPENDING,
     priority: about(
-      'Rank in the queue for slots and in preemption; weight of its model calls.',
+      'Rank in the queue for slots and in preemption, and weight of its model calls in the queue for max_in_flight.',
       PRIORITY,
       { default: 'normal' },
     ),
     retention: about(
-      'Whether conversation, journal and payloads are kept after the run.',
+      'Retention of conversation, journal and payloads: `none` deletes them after the run; `run` also deletes them, but permits a model API to store the conversation; `permanent` keeps them until they are deleted explicitly.',
       { enum: ['none', 'run', 'permanent'] },
       {
-        default: 'permanent; a child has at most run, unless its SpawnChild request asks for more',
+        default:
+          '`permanent`; for a child at most `run`, unless its SpawnChild request asks for more',
       },
     ),
     on_refusal: about(
-      'What a refused action does: end the run, or tell the model.',
+      'What happens after a refused action: `stop` ends the agent, and also the run if the agent is its root; `tell_model` reports the refusal to the model.',
       { enum: ['stop', 'tell_model'] },
       { default: 'stop for json-action, else tell_model' },
     ),
     on_preempt: about(
-      'What the agent does without its slot: wait, or end with a partial answer.',
+      'Behavior of the agent after it has lost its slot: `park` waits for a slot, `partial` ends with a partial answer.',
       { enum: ['park', 'partial'] },
       { default: 'park' },
     ),
     approval_required_risk: about(
-      'Risk, of a rule or tool, from which an action needs an approval even if no rule escalates it; 0.8 is 80 in policies.',
+      'Risk threshold: an action whose rule or tool has at least this risk requires an approval, even if no rule escalates it. 0.8 corresponds to 80 in policies.',
       { type: 'number', minimum: 0, maximum: 1 },
       { default: 'never' },
     ),
-    sub_agents: about('Agents that it may delegate to.', {
+    sub_agents: about('Agents to which the agent can delegate.', {
       type: 'array',
       maxItems: 256,
       default: [],
       items: object(
         {
-          name: about('Name of an agent of this file or of one defined in code.', ID),
+          name: about('Name of an agent that is defined in this file or in code.', ID),
           description: about(
-            'What the agent is for, shown to the model.',
+            'Purpose of the agent, shown to the model.',
             { type: 'string', maxLength: 4096 },
-            { default: 'that of the agent' },
+            { default: 'that of the sub-agent' },
           ),
           ask_timeout: about(
-            'Time to wait for the answer; no time passes while the agent is parked.',
+            'Time to wait for the answer of the sub-agent, not counting time while the sub-agent is parked.',
             DURATION,
             { default: '120s' },
           ),
-          priority: about('Highest priority as this sub-agent.', PRIORITY, {
-            default: 'that of the agent',
-          }),
+          priority: about(
+            'Highest priority that the sub-agent can have when this agent delegates to it.',
+            PRIORITY,
+            {
+              default: 'that of the sub-agent',
+            },
+          ),
         },
         ['name'],
       ),
@@ -141,7 +146,7 @@ export const AGENT_SCHEMA = object(
       { default: 'the model chooses' },
     ),
     output_topic: about(
-      'Topic of the approved answer when no agent waits for a reply, and of the items of feeds and custom agents.',
+      'Topic to which the agent publishes its approved answer if no other agent waits for the answer; feeds and custom agents publish items to this topic.',
       { type: 'string', maxLength: 256, default: '' },
       { default: 'none' },
     ),
@@ -154,7 +159,7 @@ export const AGENT_SCHEMA = object(
       type: 'boolean',
       default: false,
     }),
-    options: about('Options of the kind.', OPTIONS, { default: 'none' }),
+    options: about('Options of the agent kind.', OPTIONS, { default: 'none' }),
   },
   ['name', 'kind'],
 );
@@ -163,7 +168,7 @@ export const AGENT_SCHEMA = object(
 export const AGENTS_SCHEMA = object(
   {
     extensions: about(
-      'Names that the modules of the workers add to the built-in ones.',
+      'Names of extensions that the modules of the workers define in addition to the built-in ones.',
       object({
         middleware: about('Names of middleware.', names(), { default: 'none' }),
         strategies: about('Names of context strategies.', names(), { default: 'none' }),

@@ -10,15 +10,15 @@ import { count, ID, OPTIONS, object } from './schema-values.ts';
 /** The keys of an agent that adapt its loop: guardrails, context, history and middleware. */
 export const LOOP = {
   guardrails: about(
-    'Continuation of truncated answers, detection of repeated tool calls, and the warning of a nearly exhausted budget.',
+    'Settings for the continuation of truncated answers, the detection of repeated tool calls, and the warning about a nearly exhausted budget.',
     object({
       max_tokens_recoveries: about(
-        'Continuations, by one agent in all, of answers that were cut at the output limit; 0 disables them.',
+        'Maximum number of times that one agent continues an answer that was cut at the output limit; 0 disables continuation.',
         { type: 'integer', minimum: 0 },
         { default: '2' },
       ),
       max_repeated_tool_steps: about(
-        'Consecutive repeats of the same tool calls after which the agent is stuck; 3 means four equal steps.',
+        'Number of consecutive repeats of the same tool calls after which the agent counts as stuck; 3 means four identical steps.',
         count(),
         { default: '3', unit: 'steps' },
       ),
@@ -34,14 +34,14 @@ export const LOOP = {
       ),
     }),
   ),
-  context: about('How the prompt is kept small.', {
+  context: about('Reduction of the prompt to the context window.', {
     ...object({
       context_window: about(
         'Size to which the prompt is reduced; with 0 the built-in strategies other than `truncate` keep the whole prompt.',
         { type: 'integer', minimum: 0 },
         { default: '0', unit: 'tokens' },
       ),
-      strategy: about('How the prompt is reduced; built in or of a module.', ID, {
+      strategy: about('Strategy that reduces the prompt; built in or defined in a module.', ID, {
         default: 'sliding_window',
       }),
       options: about('Options of the strategy.', OPTIONS, { default: 'none' }),
@@ -52,7 +52,7 @@ export const LOOP = {
         items: {
           ...object(
             {
-              name: about('Name of the strategy; built in or of a module.', ID),
+              name: about('Name of a strategy that is built in or defined in a module.', ID),
               options: about('Its options.', OPTIONS, { default: 'none' }),
             },
             ['name'],
@@ -64,10 +64,10 @@ export const LOOP = {
     allOf: optionsBy('strategy', STRATEGY_OPTIONS),
   }),
   history: about(
-    "Where the history of sessions is stored, instead of in the worker's database.",
+    "Store for the history of sessions, instead of the worker's database.",
     object(
       {
-        provider: about('Name of a history provider of a module.', ID),
+        provider: about('Name of a history provider that is defined in a module.', ID),
         options: about('Its options.', OPTIONS, { default: 'none' }),
       },
       ['provider'],
@@ -76,14 +76,18 @@ export const LOOP = {
   middleware: about(
     'Middleware in order, outermost first.',
     object({
-      agent: about('Around the run of the agent.', middleware('agent'), { default: 'none' }),
-      chat: about('Around each model call.', middleware('chat'), { default: 'none' }),
-      function: about('Around each tool call.', middleware('function'), { default: 'none' }),
+      agent: about('Middleware around the run of the agent.', middleware('agent'), {
+        default: 'none',
+      }),
+      chat: about('Middleware around each model call.', middleware('chat'), { default: 'none' }),
+      function: about('Middleware around each tool call.', middleware('function'), {
+        default: 'none',
+      }),
     }),
   ),
 };
 
-/** Requires the options of `schemas` where the property `by` has their name. */
+/** Returns conditions that validate `options` with the schema whose name is the value of property `by`. */
 function optionsBy(by: string, schemas: Readonly<Record<string, OptionsSchema>>) {
   return Object.entries(schemas).map(([name, { properties, required = [] }]) => ({
     if: { type: 'object', properties: { [by]: { const: name } }, required: [by] },
@@ -98,7 +102,7 @@ function optionsBy(by: string, schemas: Readonly<Record<string, OptionsSchema>>)
 function middleware(level: MiddlewareLevel) {
   const item = object(
     {
-      name: about('Name of the middleware; built in or of a module.', ID),
+      name: about('Name of middleware that is built in or defined in a module.', ID),
       options: about('Its options.', OPTIONS, { default: 'none' }),
     },
     ['name'],

@@ -6,7 +6,7 @@ import { completeManifest } from '../../domain/manifest/complete-manifest.ts';
 import { AGENT_SCHEMA } from './agents-schema.ts';
 import { DURATION } from './schema-values.ts';
 
-/** The keywords of a schema by which a value is read. */
+/** The schema keywords that `read` uses. */
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;

@@ -63,7 +63,7 @@ describe('policy file', () => {
     expect(rules.current).toBe(before);
     await writeFile(file, policyOf('args.amount > 20.0'));
     await rules.look(up);
-    // It may still be being written.
+    // The file may still be being written, so a change is applied only on the second read.
     expect(rules.current).toBe(before);
     await rules.look(up);
     expect(rules.current.version).not.toBe(before.version);

@@ -6,26 +6,30 @@ export const SPENDING = {
   limits: about(
     'Limits of the loop.',
     object({
-      max_steps: about('Reviewed actions.', count(), {
+      max_steps: about('Maximum number of reviewed actions.', count(), {
         default: '8 for json-action, else unlimited',
         unit: 'steps',
       }),
       max_tool_calls: about(
-        'Tool calls of the whole run, including those that the gateway refuses; a sub-agent has at most the value of its parent.',
+        'Maximum tool calls of the whole run, including calls that the gateway refuses; the limit of a sub-agent is at most that of its parent.',
         count(),
         { default: '5 for json-action, else unlimited', unit: 'calls' },
       ),
-      max_iterations: about('Model turns without an answer, for react and orchestrator.', count(), {
-        default: '10',
-        unit: 'turns',
-      }),
+      max_iterations: about(
+        'Maximum number of model turns without an answer, for react and orchestrator.',
+        count(),
+        {
+          default: '10',
+          unit: 'turns',
+        },
+      ),
       max_refusals: about(
-        'Refused actions that are reported to the model; the next one ends the agent. For an external agent the limit is for one request.',
+        'Maximum number of refused actions that are reported to the model; the next refused action ends the agent. For an external agent the limit applies to each request.',
         count(),
         { default: '3', unit: 'actions' },
       ),
       max_retries: about(
-        'Restarts after unexpected errors while the agent runs, without progress between them; a crash of the worker process does not count.',
+        'Maximum number of consecutive restarts without progress after unexpected errors of the agent; a crash of the worker process does not count.',
         count(),
         {
           default: '3',
@@ -35,10 +39,10 @@ export const SPENDING = {
     }),
   ),
   budget: about(
-    'What the agent, and as a root its run, may spend.',
+    'Limits of what the agent may spend; for a root agent, also limits of its run.',
     object({
       max_seconds: about(
-        'Active time; time in which the agent waits for a person, a signal, a timer or a feed item, or is parked, does not count.',
+        'Active time; it excludes the time in which the agent is parked or waits for a person, a signal, a timer or a feed item.',
         { type: 'number', minimum: 0, maximum: 31_536_000, 'x-zero': ZERO },
         { default: 'unlimited', unit: 's' },
       ),
@@ -49,7 +53,7 @@ export const SPENDING = {
       max_cost_usd: about('Cost of model calls.', USD, { default: 'unlimited', unit: 'USD' }),
       max_turns: about('Model round trips.', count(), { default: 'unlimited', unit: 'turns' }),
       deadline: about(
-        'Wall-clock time from the creation of the run; the wait for its start counts.',
+        'Wall-clock time from the creation of the run, including the time in the start queue.',
         DURATION,
         {
           default: 'unlimited',
@@ -58,7 +62,7 @@ export const SPENDING = {
     }),
   ),
   session_budget: about(
-    'Caps of the whole session of a run that the agent is the root of; a later run can lower them and never raise them, and they have no effect while SetCaps has set caps of the session.',
+    'Caps of the session, applied when a run with this agent as root starts. A later run of the session can lower the caps but not raise them. `session_budget` has no effect on a session whose caps SetCaps has set.',
     object({
       max_tokens: about('Prompt and completion tokens of all runs of the session.', count(), {
         default: 'unlimited',
@@ -75,22 +79,30 @@ export const SPENDING = {
     }),
   ),
   spawn: about(
-    'Headcount of the run, when the agent is its root.',
+    'Headcount of the run, if the agent is its root.',
     object({
-      max_agents: about('Agents that hold a slot at the same time, the root included.', count(1), {
-        default: '50',
-        unit: 'agents',
-      }),
+      max_agents: about(
+        'Maximum number of agents that hold a slot at the same time, including the root.',
+        count(1),
+        {
+          default: '50',
+          unit: 'agents',
+        },
+      ),
       allow_preempt: about(
         'Whether HIGH and CRITICAL agents may pause agents of lower priority.',
         { type: 'boolean' },
         { default: 'true' },
       ),
-      max_total_spawns: about('Agents spawned during the run, without the root.', count(), {
-        default: 'unlimited',
-        unit: 'agents',
-      }),
-      max_depth: about('Depth of an agent below the root.', count(), {
+      max_total_spawns: about(
+        'Maximum number of agents spawned during the run, excluding the root.',
+        count(),
+        {
+          default: 'unlimited',
+          unit: 'agents',
+        },
+      ),
+      max_depth: about('Maximum depth of an agent below the root.', count(), {
         default: 'unlimited',
         unit: 'levels',
       }),

@@ -17,9 +17,9 @@ import { haltFacts } from './request-halt.ts';
 import { signalAgents } from './signal-agents.ts';
 
 /**
- * Enforces a halt (SV-9): meter and gateway reject and abort calls while the agents are parked; then the halt is in
- * force. Afterwards its runs are ended, if requested, and the worker is notified. The supervisor itself rejects
- * actions from the commit of the halt on.
+ * Enforces a halt (SV-9). First, meter and gateway reject and abort calls, and at the same time the agents are parked;
+ * the halt is then in force. If requested, the order then ends the runs in scope. Finally it notifies the worker. The
+ * supervisor rejects actions as soon as the halt is committed.
  */
 export function haltOrder(context: SupervisorContext): HaltOrderHandler {
   const { peers, store, events, clock } = context;
@@ -33,7 +33,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
       return isWanted ? await step(halt) : { over: true };
     };
 
-  /** Saves the answer of one service also when the other does not answer. */
+  /** Saves the answer of one service even if the other service does not answer. */
   const note = async (
     halt: HaltRow,
     ask: Promise<readonly InFlightCall[]>,
@@ -58,7 +58,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
             gateway_at,
             gateway_in_flight,
           })),
-          // In parallel, because clocks stop also while a service does not answer.
+          // Runs in parallel, so that the clocks of the agents stop even if a service does not answer.
           parkRuns(context, halt),
         ]);
         const failed = asked.find((answer) => answer.status === 'rejected');
@@ -106,7 +106,7 @@ async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt)
           await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, clock.now());
         }
       },
-      // The transactions of all its runs record the same notification of the halt.
+      // The transactions of all runs in scope record the same notification, so they must not run concurrently.
       { run: key, resource: `halt:${halt.haltId}`, urgent: true },
     );
   }

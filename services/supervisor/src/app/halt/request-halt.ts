@@ -84,8 +84,8 @@ export async function liftHalt(
 }
 
 /**
- * Records the halt of everything with which a recovered platform starts; it ends the open runs (BD-4). Call it in the
- * transaction that recovers the database.
+ * Records a halt of everything, so that a recovered platform starts halted. The halt ends the open runs (BD-4).
+ * Call it in the transaction that recovers the database.
  */
 export async function recordRecoveryHalt(
   trx: SupervisorTransaction,
@@ -104,7 +104,7 @@ export function haltingPerson({ tenant, roles }: Person): HaltingPerson {
   return { tenant, isOperator: roles.includes('operator') };
 }
 
-/** The audit facts of a halt (SV-8): its reason, which is free text, only as a digest. */
+/** Returns the facts of a halt for the audit record (SV-8). The reason is free text, so only its digest is included. */
 export function haltFacts(halt: HaltRow) {
   return {
     halt_id: halt.halt_id,
@@ -116,7 +116,7 @@ export function haltFacts(halt: HaltRow) {
   };
 }
 
-/** The error while a halt is not enforced in all services. */
+/** Returns the error for a halt that is not yet enforced in all services. */
 export function haltPending(row: HaltRow): UnavailableError {
   const missing = [
     ...(row.meter_at === null ? ['execution-meter'] : []),
@@ -133,7 +133,7 @@ export function haltPending(row: HaltRow): UnavailableError {
   );
 }
 
-/** The error while a halt is not lifted in all services. */
+/** Returns the error for a halt that is not yet lifted in all services. */
 export function resumePending({ halt_id }: HaltRow): UnavailableError {
   return new UnavailableError(
     'RESUME_PENDING',
@@ -162,7 +162,7 @@ async function recordResume({ trx, at }: Tx, row: HaltRow, by: Person): Promise<
   }
 }
 
-/** The order of a halt. It belongs to no run, so that it waits for no order of a run (SV-9). */
+/** Returns an order of a halt. The order belongs to no run, so that it does not wait for the orders of a run (SV-9). */
 function orderOf({ halt_id: haltId, tenant }: HaltRow, kind: 'halt' | 'resume'): NewOrder {
   const payload: HaltPayload = { haltId };
   return {
@@ -178,7 +178,7 @@ function placeOf({ run_id, instance }: HaltRow) {
   return { runId: run_id ?? undefined, instance: instance ?? undefined };
 }
 
-/** @throws NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND */
+/** Checks that the run and the agent of a scope exist. @throws NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND */
 async function assertExists(
   trx: SupervisorTransaction,
   { tenant, runId, instance }: Scope,

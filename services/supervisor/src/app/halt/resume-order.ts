@@ -10,8 +10,8 @@ import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-hand
 import { signalAgents } from './signal-agents.ts';
 
 /**
- * Lifts one halt, and no other (SV-9): first at the meter and the gateway, so that nothing is approved which they
- * still reject; then in the store, where agents resume unless another halt covers them; then the worker is
+ * Lifts one halt, and no other (SV-9): first at the meter and the gateway, so that the supervisor approves no action
+ * that they still reject; then in the store, where agents resume unless another halt covers them; then the worker is
  * notified.
  */
 export function resumeOrder(context: SupervisorContext): HaltOrderHandler {

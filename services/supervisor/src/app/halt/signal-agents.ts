@@ -7,12 +7,15 @@ import { haltedAgents } from '../../store/halt/park.ts';
 import { runsInScope } from '../../store/halt/runs-in-scope.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 
-/** Maximum number of runs that are signalled at the same time, so that a worker that does not answer delays few others. */
+/**
+ * Maximum number of runs that are signaled at the same time, so that a worker that does not answer delays only a few
+ * other runs.
+ */
 const RUNS_AT_ONCE = 16;
 
 /**
- * Signals the agents in the scope of a halt; skips those that the worker does not know. An error ends the signals of
- * its run only: the first one is thrown after all runs.
+ * Signals the agents in the scope of a halt; skips agents that are unknown to the worker. An error stops only the
+ * signals to its run; the first error is thrown after all runs were processed.
  */
 export async function signalAgents(
   { store, peers }: Pick<SupervisorContext, 'store' | 'peers'>,
@@ -25,7 +28,7 @@ export async function signalAgents(
     for await (const key of runs) {
       try {
         for (const agent of await haltedAgents(store.db, key, halt)) {
-          // The same for a repeat.
+          // A repeat uses the same request id.
           const requestId = derivedId('req', halt.haltId, key.runId, agent.instance, name);
           const signal = { ...keyOf(agent), requestId, isExternal: isExternal(agent), name };
           await ignoreNotFound(peers.agentWorker.signal(signal));

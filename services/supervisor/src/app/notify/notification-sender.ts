@@ -14,19 +14,24 @@ import {
 import type { SupervisorStore } from '../../store/supervisor-store.ts';
 import type { Endpoint, Notifications } from './notifications-file.ts';
 
-/** Time of an attempt, ms. */
+/** Timeout of an attempt, ms. */
 const TIMEOUT_MS = 10_000;
 /** Time after which an attempt of a replica that died is repeated, ms. */
 const CLAIM_MS = 30_000;
-/** Due notifications that are read at once, and those of a batch, which one endpoint receives at once. */
+/**
+ * Maximum number of due notifications per read, and of notifications that are sent to one endpoint at the same time.
+ */
 const MAX_READ = 200;
 const AT_ONCE = 4;
-/** Endpoints that receive notifications at once. */
+/** Maximum number of endpoints that receive notifications at the same time. */
 const MAX_ENDPOINTS = 250;
-/** A little more than a day with the delays below. */
+/** Maximum number of attempts; with the delays below, they span a little more than a day. */
 const MAX_ATTEMPTS = 60;
 const MAX_DELAY_MS = 60 * 60_000;
-/** How long ended notifications are kept after they were recorded, ms, so that a repeated event adds none. */
+/**
+ * How long delivered and failed notifications are kept after they were recorded, ms, so that a repeated event does not
+ * add another one.
+ */
 const KEEP_MS = 7 * 24 * 60 * 60_000;
 /** Only the sender changes and deletes notifications. */
 const RESOURCE = 'notifications';
@@ -77,8 +82,8 @@ export class NotificationSender {
   }
 
   /**
-   * Starts a batch for each endpoint that has due notifications and no batch in flight; does not wait for its end.
-   * Returns 0 when more may be due.
+   * Starts a batch for each endpoint that has due notifications and no batch in flight, without waiting for the batches
+   * to end. Returns 0, for a pass without delay, when more notifications may be due.
    */
   async pass(): Promise<number | undefined> {
     const { store, clock, current } = this.#parts;
@@ -92,7 +97,9 @@ export class NotificationSender {
     return due.length === MAX_READ ? 0 : undefined;
   }
 
-  /** Sends notifications of one endpoint, then wakes the loop for its next ones. Never rejects. */
+  /**
+   * Sends notifications of one endpoint, then wakes the loop for the next notifications of the endpoint. Never rejects.
+   */
   async #sendBatch(endpoint: string, rows: readonly NotificationRow[]): Promise<void> {
     const attempts = await Promise.allSettled(rows.map((row) => this.#send(row)));
     this.#batches.delete(endpoint);

@@ -143,7 +143,9 @@ function endpointOf(
   return { name: yaml.name, url: url ?? '', key, format, events, thresholds };
 }
 
-/** The signing key of an endpoint; undefined without one, of which at most one problem is reported. */
+/**
+ * Returns the signing key of an endpoint; undefined if it has none or the key is invalid. Reports at most one problem.
+ */
 function keyOf(
   { secret_env, secret_file, format = 'standard' }: EndpointYaml,
   variables: Variables,

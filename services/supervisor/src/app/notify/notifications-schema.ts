@@ -17,23 +17,23 @@ const ENDPOINT = object(
       TEXT,
     ),
     url_env: about(
-      'Environment variable with the address, when the address is a secret.',
+      'Environment variable that contains the URL; use it instead of `url` if the URL is a secret.',
       VARIABLE,
     ),
     secret_env: about('Environment variable with the signing secret, `whsec_…`.', VARIABLE),
     secret_file: about('File with the signing secret.', TEXT),
     format: about(
-      'Body of the POST: standard is signed JSON of Standard Webhooks, slack the text of an incoming webhook of Slack.',
+      'Body of the POST: `standard` sends signed JSON as defined by Standard Webhooks, `slack` sends a message for a Slack incoming webhook.',
       { enum: ['standard', 'slack'] },
       { default: 'standard' },
     ),
     events: about(
-      'What the endpoint is notified of.',
+      'Events that are sent to the endpoint.',
       { type: 'array', items: { enum: [...NOTIFIED] }, minItems: 1, uniqueItems: true },
       { default: 'all' },
     ),
     budget_thresholds: about(
-      'Percentages of a cap, of those in WRIT_BUDGET_THRESHOLDS.',
+      'Percentages of a cap at which the endpoint is notified; only percentages in WRIT_BUDGET_THRESHOLDS have an effect.',
       { type: 'array', items: { type: 'integer', minimum: 1, maximum: 100 }, minItems: 1 },
       { default: 'all' },
     ),
@@ -48,7 +48,7 @@ export const NOTIFICATIONS_SCHEMA = object(
       default: 'no links',
     }),
     allowed_hosts: about(
-      'Hosts of private networks that may be notified, as host:port; others must be on the public internet.',
+      'Hosts, as host:port, to which notifications can be sent even in a private network or on a port other than 80 and 443; all other hosts must be on the public internet.',
       { type: 'array', items: { type: 'string', pattern: '^[^\\s/]+:\\d{1,5}$' } },
       { default: 'none' },
     ),

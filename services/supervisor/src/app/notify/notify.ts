@@ -10,8 +10,9 @@ import type { Endpoint, Notifications } from './notifications-file.ts';
 export type Notify = (trx: SupervisorTransaction, event: HookEvent, at: Date) => Promise<void>;
 
 /**
- * Returns a function that records notifications in the transaction of their cause, so that none is lost and none
- * reports what did not happen (HK-2). A repeated event, or the same halt in another run, adds none.
+ * Returns a function that records notifications in the transaction of their cause, so that no notification is lost and
+ * none is sent for a cause that was not committed (HK-2). A repeated event, or the same halt in another run, adds no
+ * notification.
  */
 export function notifier(current: () => Notifications): Notify {
   return async (trx, event, at) => {
@@ -50,7 +51,10 @@ export function newNotification(
   };
 }
 
-/** The endpoints of a tenant, by scope; all endpoints for an event without a tenant, such as a halt of everything. */
+/**
+ * Returns the endpoints for events of a tenant with their scope: the entry of the tenant, else the entry `*`. For an
+ * event without a tenant, such as a halt of everything, returns all entries.
+ */
 export function scopesOf(
   endpoints: Notifications['endpoints'],
   tenant: string,

@@ -17,8 +17,9 @@ const METHOD = 'writ.control.v1.ControlService/TestNotifications';
 const WAIT_MS = 5_000;
 
 /**
- * Records a test notification for every endpoint of a tenant, which the notification sender sends, and waits until each
- * is delivered or given up, at most five seconds (PE-2). A repeated request records none and does not wait.
+ * Records a test notification for every endpoint of a tenant, which the notification sender sends, and waits up to five
+ * seconds until each is delivered or has failed permanently (PE-2). A repeated request records no notifications and
+ * does not wait.
  * @throws PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED
  */
 export async function testNotifications(
@@ -50,7 +51,7 @@ export async function testNotifications(
     : await findNotifications(context.store.db, ids);
 }
 
-/** The notifications when none is open, or after the waiting time. */
+/** Waits until no notification is pending, at most `WAIT_MS`, and returns the notifications. */
 async function settled(
   { store, config }: SupervisorContext,
   ids: readonly string[],

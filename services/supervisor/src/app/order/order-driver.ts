@@ -35,24 +35,24 @@ import type {
 const FAILURE_PAUSE_MS = 10;
 /** Pause before an order that another replica drives is read again. */
 const CLAIM_PAUSE_MS = 100;
-/** Longest back-off of a halt: it must be in force soon after all services are reachable. */
+/** Maximum back-off of a halt order, because the halt must be in force soon after all services are reachable. */
 const HALT_RETRY_MAX_MS = 1_000;
 
 /** One execution of a step. */
 interface StepAttempt {
   readonly kind: OrderKind;
-  /** With the step that is recorded in the store. */
+  /** The order, with the step that is recorded in the store. */
   readonly order: OrderRow;
   readonly step: string;
   readonly memo: Memo;
-  /** The run as it was just read; omitted when it has to be read. */
+  /** The run, if it was just read; when omitted, the step reads it. */
   readonly run?: RunRow | undefined;
 }
 
 /**
- * How an attempt to drive an order ended. `must read`: the attempt failed, and the store has the time of the next one,
- * or an earlier order of the key was driven instead; the store must be read again. `claimed`: another replica drives
- * the key, or the store could not be read.
+ * How an attempt to drive an order ended. `must read`: the store must be read again, because the attempt failed and the
+ * time of the next attempt is in the store, or because an earlier order of the key was driven instead. `claimed`:
+ * another replica drives the key, or the store could not be read.
  */
 type DriveOutcome = 'driven' | 'must read' | 'claimed';
 
@@ -82,7 +82,7 @@ export class OrderDriver {
     this.#isStopped = true;
   }
 
-  /** Drives an order, unless another replica drives one of the same key. */
+  /** Drives an order, unless another replica drives an order of the same key. */
   async drive(key: string, order: OrderRow): Promise<DriveOutcome> {
     const { store, telemetry, clock, config } = this.#context;
     if (!store.replicas.shared) return (await this.#drive(order)) ? 'driven' : 'must read';
@@ -90,7 +90,7 @@ export class OrderDriver {
       const claim = await store.replicas.claim(`orders of ${key}`);
       if (claim !== undefined) {
         try {
-          // Another replica may have driven the order since it was read, or placed one of its run before it.
+          // Since the order was read, another replica may have driven it, or placed an earlier order of the same run.
           const terms = dueTerms(config, clock.now());
           const runKey = order.kind === 'start_run' ? undefined : runOf(order);
           const [due, run] = await Promise.all([
@@ -113,13 +113,16 @@ export class OrderDriver {
     return 'claimed';
   }
 
-  /** The run of an order; undefined for an order of a halt. */
+  /** Reads the run of an order; undefined for an order of a halt. */
   async #readRun(order: OrderRow): Promise<RunRow | undefined> {
     const key = runOf(order);
     return key && (await loadRun(this.#context.store.db, key));
   }
 
-  /** Drives an order in a span of its run, which is read here unless `known`; returns false if the order failed. */
+  /**
+   * Drives an order in a span of the trace of its run; reads the run unless `known` is set. Returns false if the order
+   * failed.
+   */
   async #drive(order: OrderRow, known?: RunRow): Promise<boolean> {
     const { telemetry } = this.#context;
     const ids = { tenant: order.tenant, run_id: order.run_id, order_id: order.order_id };
@@ -140,21 +143,23 @@ export class OrderDriver {
       );
       return true;
     } catch (error) {
-      // The shutdown of a peer is no fault: the order is retried with another replica of it, or after its restart.
+      // The shutdown of a peer is not an error: the order is retried with another replica of the peer, or after the
+      // peer restarts.
       const level = reasonOf(error) === 'DRAINING' ? 'info' : 'warn';
       telemetry.log[level](
         { ...ids, reason: reasonOf(error), ...(isWritError(error) ? {} : { err: error }) },
         `order ${order.kind} failed`,
       );
-      // Saving the failure may have failed, too; an unreachable store must not be polled in a busy loop.
+      // If the store is unreachable, the failure was not saved either, and without this pause the store would be read
+      // in a busy loop.
       await sleep(FAILURE_PAUSE_MS);
       return false;
     }
   }
 
   /**
-   * Executes the remaining steps; saves a failure before throwing it. The next attempt begins at the recorded step,
-   * because the steps since then may have passed on values in memory.
+   * Executes the remaining steps; saves a failure before throwing it. The next attempt begins at the recorded step and
+   * repeats the later steps, because the values that they passed on in memory are lost.
    */
   async #runSteps(order: OrderRow, run: RunRow | undefined): Promise<void> {
     const { kind } = order;
@@ -270,7 +275,7 @@ function progressOf({ order_id: orderId, step }: OrderRow) {
   return { orderId, step };
 }
 
-/** The reason code and the sentence of an error; only errors of a service have a sentence for people. */
+/** The reason code and the sentence of an error; only service errors have a sentence for people. */
 function failureOf(error: unknown): OrderFailure {
   return { reason: reasonOf(error), detail: isWritError(error) ? error.message : undefined };
 }

@@ -17,26 +17,31 @@ import { OrderDriver } from './order-driver.ts';
 import { StartAdmission } from './start-admission.ts';
 
 const MAX_AT_ONCE = 64;
-/** Longest pause, so that an order placed by another process is found. */
+/** Maximum interval between two reads of the store, so that orders placed by another process are found. */
 const MAX_SLEEP_MS = 5_000;
 /**
- * Time after which the orders that another replica has placed are read, ms. This replica also drives an order of
- * another replica that is still due this long after this replica first read it.
+ * Delay after a hint of another replica before its orders are read, and time for which an order of another replica must
+ * stay due before this replica drives it, ms.
  */
 const OTHERS_AFTER_MS = 500;
 
 /** An order to drive. */
 interface OfferedOrder {
   readonly order: OrderRow;
-  /** Whether this replica has placed it or failed to drive its key, so that it tries again soon. */
+  /**
+   * Whether this replica retries the order soon if another replica drives its key. True if this replica placed the
+   * order or failed to drive the last order of its key, and for every order of a halt. Otherwise this replica leaves
+   * the order to the other replica.
+   */
   readonly isOwn: boolean;
 }
 
 /**
- * Executes the orders of the store with back-off, each from its recorded step, including those that a previous
- * process left unfinished. One order at a time per run, in the order of placement, so that the end of a run never
- * overtakes its start. Halt orders do not wait for other orders; orders that start something wait while their run
- * is halted (SV-9). Orders of runs that have started go before every start, which waits for running work (BD-5).
+ * Executes the orders of the store with back-off, each from its recorded step, including those that a previous process
+ * left unfinished. Drives one order at a time per run, in the order of placement, so that the end of a run is never
+ * driven before its start. Halt orders do not wait for other orders; orders that start something wait while their run
+ * is halted (SV-9). Orders of runs that have started take precedence over starts, which are queued while too many runs
+ * are active (BD-5).
  */
 export class OrderEngine {
   readonly #context: SupervisorContext;
@@ -45,17 +50,18 @@ export class OrderEngine {
   readonly #loop: WakeableLoop;
   /** The orders that are driven, by key. */
   readonly #driving = new Map<string, { readonly id: string; readonly ended: Promise<void> }>();
-  // The caller that places an order is inside a request; the engine must not inherit its span.
+  // Runs functions outside of the async context of the request that places an order, so that the engine does not
+  // inherit the span of the request.
   readonly #outside = AsyncLocalStorage.snapshot();
-  /** Orders that wait for another one of their key. */
+  /** Orders that wait for another order of the same key. */
   readonly #waiting = new Map<string, OfferedOrder[]>();
-  /** Keys with an order that failed: it precedes later ones, so the store has to be read. */
+  /** Keys whose last order failed. The failed order precedes later orders of the key, so the store must be read. */
   readonly #failedKeys = new Set<string>();
-  /** The orders that this process has placed since the store was last read, and has not kept in memory, by id. */
+  /** Ids of the orders that this process has placed since the store was last read and that are not in memory. */
   #unread = new Set<string>();
   readonly #othersOrders: OthersOrders;
   readonly #othersStarts: OthersOrders;
-  /** The store may hold due orders that are not handed over in memory. */
+  /** Whether the store may contain due orders that are not in memory. */
   #mustRead = true;
   #unsubscribe: (() => void) | undefined;
   #othersTimer: NodeJS.Timeout | undefined;
@@ -103,13 +109,13 @@ export class OrderEngine {
   }
 
   /**
-   * Accepts orders that this process has just placed, without reading them (CO-1). The store decides the sequence where
-   * an older order of the key may be open.
+   * Accepts orders that this process has just placed, without reading them from the store (CO-1). If an older order of
+   * the key may be open, or too many orders are in progress, reads the store instead, which has all orders in sequence.
    */
   #accept(orders: readonly OrderRow[]): void {
     for (const order of orders) {
       if (isStart(order)) {
-        // The first order of its run: the store has no older one.
+        // A start is the first order of its run, so the store has no older order.
         this.#outside(() => this.#starts.accept(order));
         continue;
       }
@@ -121,7 +127,9 @@ export class OrderEngine {
     if (this.#mustRead) this.#loop.wake();
   }
 
-  /** Reads the orders of other replicas soon, once for all hints until then. */
+  /**
+   * Schedules one read of the orders of other replicas; hints that arrive before this read schedule no further read.
+   */
   #readOthersSoon(): void {
     if (this.#isStopped) return;
     this.#othersTimer ??= setTimeout(() => {
@@ -130,7 +138,7 @@ export class OrderEngine {
     }, OTHERS_AFTER_MS).unref();
   }
 
-  /** Starts an order, or queues it behind the current one of its key. */
+  /** Starts an order, or queues it behind the order of the same key that is being driven. */
   #offer(offered: OfferedOrder): void {
     const { order } = offered;
     const key = keyOf(order);
@@ -144,7 +152,7 @@ export class OrderEngine {
     if (!known.includes(order.order_id)) this.#waiting.set(key, [...waiting, offered]);
   }
 
-  /** Starts the orders that are due; returns the pause until the next one is, ms. */
+  /** Starts the due orders; returns the time until the next order is due, ms. */
   async #startDue(): Promise<number> {
     const { store, clock, config } = this.#context;
     const now = clock.now();
@@ -176,7 +184,7 @@ export class OrderEngine {
     return Math.min(MAX_SLEEP_MS, Math.max(1, dueInMs));
   }
 
-  /** The due orders that this replica drives; the others are read again soon. */
+  /** Returns the due orders that this replica drives. If there are other due orders, schedules another read. */
   #ours(
     due: readonly OrderRow[],
     isOwn: (order: OrderRow) => boolean,
@@ -200,14 +208,14 @@ export class OrderEngine {
     this.#driving.set(key, { id: order.order_id, ended });
   }
 
-  /** Leaves an order to the replica that drives it. */
+  /** Leaves an order to the replica that has claimed it, and reads it again later. */
   #leave(order: OrderRow): void {
     const others = isStart(order) ? this.#othersStarts : this.#othersOrders;
     others.leave(order, performance.now());
     this.#readOthersSoon();
   }
 
-  /** Drives an admitted start. */
+  /** Drives a start that the start queue has admitted; resolves when its attempt has ended. */
   async #driveStart(order: OrderRow): Promise<void> {
     const key = keyOf(order);
     const isFree = !this.#driving.has(key);
@@ -216,7 +224,7 @@ export class OrderEngine {
     if (isFree) await this.#driving.get(key)?.ended;
   }
 
-  /** Continues with the orders that wait for the one that has just ended. */
+  /** Starts the next order that waits for the key, unless the last order of the key failed. */
   #next(key: string): void {
     const [next, ...others] = this.#waiting.get(key) ?? [];
     this.#waiting.delete(key);
@@ -229,7 +237,7 @@ export class OrderEngine {
   }
 }
 
-/** Orders of one key are driven one after the other: those of a run, and those of a halt. */
+/** Returns the key of an order: its run or its halt. Orders of one key are driven one after the other. */
 function keyOf(order: OrderRow): string {
   if (!isHalt(order)) return `${order.tenant}/${order.run_id}`;
   return `halt ${(JSON.parse(order.payload) as HaltPayload).haltId}`;

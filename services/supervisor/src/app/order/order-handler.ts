@@ -4,7 +4,7 @@ import type { OrderRow } from '../../store/change/commit-notes.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
-/** Values that steps pass on in memory. */
+/** Values that the steps of an order pass to later steps in memory. */
 export interface Memo {
   /** The slot grant of a child. */
   slotGrant?: string;
@@ -24,7 +24,7 @@ export interface DrivenOrder {
 /** The input of a halt order's steps: a halt order belongs to no run. */
 export type DrivenHalt = Pick<DrivenOrder, 'order'>;
 
-/** Executes the orders of a halt, which are never given up. */
+/** Executes the orders of a halt, which are retried until they succeed. */
 export interface HaltOrderHandler {
   readonly steps: Readonly<Record<string, (driven: DrivenHalt) => Promise<StepDone>>>;
 }
@@ -33,7 +33,7 @@ export interface HaltOrderHandler {
 export interface StepDone {
   /** Whether the remaining steps are unnecessary. */
   readonly over?: boolean;
-  /** The step changed no rows of the supervisor: the next one follows without a commit. */
+  /** Whether the step changed no rows of the supervisor, so that the next step follows without a commit. */
   readonly unchanged?: boolean;
   /** Longest wait for another transaction that shares the commit, ms; default 0, because clients wait for it. */
   readonly commitDelayMs?: number;
@@ -47,7 +47,7 @@ export type OrderStep = (driven: DrivenOrder) => Promise<StepDone>;
 export interface OrderFailure {
   /** The reason code. */
   readonly reason: string;
-  /** One sentence; undefined when the error is not one of a service. */
+  /** One sentence for people; undefined if the error is not a service error. */
   readonly detail: string | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface OrderHandler {
   ) => Promise<void>;
 }
 
-/** The result of a call to a peer, undefined when the peer does not know its subject and has nothing to end. */
+/** Returns the result of a call to a peer; undefined if the peer returns NOT_FOUND and so has nothing to end. */
 export async function ignoreNotFound<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;

@@ -6,7 +6,7 @@ import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { dueOrders } from '../../store/orders.ts';
 import { ACTIVE_RUN_STATES, activeRuns } from '../../store/run/live-runs.ts';
 
-/** Most waiting starts that are read at once. */
+/** Maximum number of waiting starts that are read at once. */
 const MAX_READ = 1_024;
 
 type ActiveRun = Awaited<ReturnType<typeof activeRuns>>[number];
@@ -15,18 +15,21 @@ type ActiveRun = Awaited<ReturnType<typeof activeRuns>>[number];
 type Drive = (order: OrderRow) => Promise<void>;
 
 /**
- * Passes the starts of the queue to the order engine while fewer runs are active than the adaptive limit permits; above
- * it, one start every PROBE_MS (BD-5).
+ * Passes queued starts to the order engine while the number of active runs is below the adaptive limit; at the limit,
+ * passes one start every PROBE_MS (BD-5).
  */
 export class StartAdmission {
   readonly #context: SupervisorContext;
   readonly #drive: Drive;
   #unsubscribe: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** The starts that were placed, and the names of runs that ended or wait, since the last read of the store began. */
+  /**
+   * The starts that were placed, and the names of the runs that became inactive, since the last read of the store
+   * began.
+   */
   readonly #placed = new Set<OrderRow>();
   readonly #inactive = new Set<string>();
-  /** How to stop following the ends of active runs, by name. */
+  /** Functions that stop watching for the end of an active run, by run name. */
   readonly #followed = new Map<string, () => void>();
 
   constructor(context: SupervisorContext, drive: Drive) {
@@ -34,7 +37,7 @@ export class StartAdmission {
     this.#drive = drive;
   }
 
-  /** Follows the states of runs; a run that ends admits the next start. */
+  /** Subscribes to the states of runs; when a run becomes inactive, the next start can be admitted. */
   start(): void {
     const { store } = this.#context;
     this.#unsubscribe = store.onRunStates((states) => {
@@ -62,8 +65,8 @@ export class StartAdmission {
   }
 
   /**
-   * Reads the starts that are due, of which `ours` selects those of this replica, and the active runs if there are such
-   * starts; returns whether there may be more.
+   * Reads the due starts; `ours` selects the starts that this replica drives. If any start is due, also reads the
+   * active runs. Returns whether more starts may be due.
    */
   async read(
     terms: DueTerms,
@@ -74,7 +77,7 @@ export class StartAdmission {
     this.#inactive.clear();
     const due = await dueOrders(store.db, terms, MAX_READ, ['start_run']);
     if (due.length > 0) this.#replaceActive(await activeRuns(store.db));
-    // Another replica may have driven starts that this one has in memory.
+    // Another replica may have driven starts that this replica has in memory.
     if (store.replicas.shared) starts.replace([...ours(due), ...this.#placed]);
     else for (const order of due) starts.add(order);
     this.#admit();
@@ -101,7 +104,7 @@ export class StartAdmission {
     }
   }
 
-  /** Detects that another replica has ended a run. */
+  /** Subscribes to the end of a run, which another replica may record. */
   #follow(run: ActiveRun): void {
     const { replicas } = this.#context.store;
     const name = nameOf(run);

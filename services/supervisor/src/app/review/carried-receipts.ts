@@ -23,9 +23,10 @@ export interface Carried {
 export type RecordCarried = (tx: Tx) => Promise<void>;
 
 /**
- * Verifies the receipts that a worker sends along, before the transaction, which then does not wait for signatures.
- * Returns a function that records them in it. A receipt needs only the gateway's signature; an observation is recorded
- * only if a receipt has the digest of exactly these bytes (SV-7).
+ * Verifies the receipts that a worker sends with a request. This is done before the transaction starts, so that the
+ * transaction does not wait for signature checks. Returns a function that records the receipts, observations and events
+ * in the transaction. A receipt is accepted if the gateway signed it and it matches an approved call of this run; an
+ * observation is recorded only if a receipt contains the digest of exactly its bytes (SV-7).
  * @throws InvalidRequestError RECEIPT_INVALID; PermissionDeniedError RECEIPT_WRONG_RUN for another tenant or run, and
  *   RECEIPT_MISMATCH in the transaction; UnavailableError KEYS_UNAVAILABLE
  */
@@ -46,7 +47,7 @@ export async function readCarriedReceipts(
     for (const receipt of receipts) {
       if ((await recordReceipt(tx, receipt)) === 'mismatch') throw mismatch(receipt);
     }
-    // After the tool events of the receipts: the worker carries what followed them.
+    // The events of the worker follow the tool events of the receipts on the timeline, so they are recorded afterwards.
     await recordCarriedEvents(tx, agent, events);
     if (digested.length === 0) return;
     const run = await loadRun(trx, agent);
@@ -64,7 +65,7 @@ async function readCarried(verifier: Verifier, agent: AgentKey, token: string): 
   if (receipt.tenant === agent.tenant && receipt.runId === agent.runId) return receipt;
   throw new PermissionDeniedError(
     'RECEIPT_WRONG_RUN',
-    `Receipt ${receipt.id} belongs to another run; send only receipts of the own run.`,
+    `Receipt ${receipt.id} belongs to another run; send only receipts of the calling agent's run.`,
     { receipt_id: receipt.id, field: 'receipts' },
   );
 }
@@ -72,7 +73,7 @@ async function readCarried(verifier: Verifier, agent: AgentKey, token: string): 
 function mismatch({ id, callId }: Receipt): PermissionDeniedError {
   return new PermissionDeniedError(
     'RECEIPT_MISMATCH',
-    `Receipt ${id} is about call ${callId}, and no such call was approved.`,
+    `Receipt ${id} does not match an approved call with the id ${callId}.`,
     { receipt_id: id, call_id: callId },
   );
 }

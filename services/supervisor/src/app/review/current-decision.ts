@@ -26,9 +26,9 @@ import {
 import { approvesCall, signWrit, writColumns } from './sign-writ.ts';
 
 /**
- * The current state of a decision, with a new writ if it approves a tool call of an agent that has not ended and is not
- * halted; each writ is audited (SV-6). The gateway executes a call_id once: for a call that has a receipt, the writ
- * only returns the recorded result to a worker that lost it (TG-1).
+ * Returns the current state of a decision, with a new writ if the decision approves a tool call and the agent has not
+ * ended and is not halted; each writ is audited (SV-6). The gateway executes a call_id once: for a call that has a
+ * receipt, the writ only lets a worker read a recorded result that it has lost (TG-1).
  */
 export async function currentDecision(
   tx: Tx,
@@ -45,8 +45,8 @@ export async function currentDecision(
 }
 
 /**
- * {@link currentDecision} for the agent of a call, in a transaction of its own.
- * @throws NotFoundError DECISION_NOT_FOUND; what admitAgent, assertMayAct and assertHoldsSlot throw
+ * Returns the {@link currentDecision} of the calling agent, in a separate transaction.
+ * @throws NotFoundError DECISION_NOT_FOUND; the errors of admitAgent, assertMayAct and assertHoldsSlot
  */
 export async function readOwnDecision(
   context: SupervisorContext,
@@ -66,7 +66,7 @@ export async function readOwnDecision(
   return await transact(context, read, { run: callingAgent(call) });
 }
 
-/** {@link currentDecision} in a transaction of its own. */
+/** Returns the {@link currentDecision}, in a separate transaction. */
 export async function readCurrentDecision(
   context: SupervisorContext,
   key: AgentKey,

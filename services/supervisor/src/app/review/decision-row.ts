@@ -12,7 +12,7 @@ import { encodeDecision } from '../../wire/timeline.ts';
 import { approvalIdOf } from '../approval/open-approval.ts';
 import type { ReviewSubject } from './review-subject.ts';
 
-/** A judgement with everything that its decision row holds. */
+/** A judgement with the other values of its decision row. */
 export interface Ruling {
   readonly proposal: Proposal;
   readonly judgement: Judgement;
@@ -22,7 +22,7 @@ export interface Ruling {
    * otherwise.
    */
   readonly rawText: string | undefined;
-  /** Zero for the first composed final of the agent, which counts no step (SV-1). */
+  /** Zero for the first composed final of the agent, which does not count as a step (SV-1). */
   readonly step: number;
   /** The facts before the action. */
   readonly facts: Facts;
@@ -36,7 +36,7 @@ export type ExecutionColumns = Pick<
   'executed_action' | 'executed_from' | 'definition_digest' | 'args_sha256' | 'run_ended'
 >;
 
-/** The row of a decision, before its timeline sequence and its first writ are known. */
+/** Returns the row of a decision, without its timeline sequence and its first writ. */
 export function decisionRow(
   { context: { policy }, at }: Tx,
   subject: ReviewSubject,
@@ -68,7 +68,7 @@ export function decisionRow(
     action: action === undefined ? null : JSON.stringify(action),
     revised_action: revisedAction === undefined ? null : JSON.stringify(revisedAction),
     ...(next.kind === 'go' ? executionColumns(next.action, next.from, tool) : NOT_EXECUTED),
-    // Also while an approval is pending: the definition that was reviewed.
+    // Set even while an approval is pending, so that it identifies the reviewed definition.
     definition_digest: definitionDigestOf(action, tool),
     has_effect: hasEffect(action, tool),
     approval_id: next.kind === 'ask' ? approvalIdOf(subject, 'action', callId) : null,
@@ -85,7 +85,7 @@ export function decisionRow(
   };
 }
 
-/** The digest of the gateway, or the one that a program states of its own tool. */
+/** Returns the definition digest from the gateway, or for a client-executed tool the digest that its program sent. */
 function definitionDigestOf(
   action: RecordedAction | undefined,
   tool: ReviewedTool | undefined,
@@ -95,8 +95,8 @@ function definitionDigestOf(
 }
 
 /**
- * Whether an action changes more than what the agent knows; a tool that is not listed may. Never for a tool that the
- * program of the agent executes itself: without a receipt, its effects cannot be counted (AP-5).
+ * Whether an action may have side effects. True for a delegation, and for a tool that the gateway does not list; false
+ * for a tool that the agent's program executes itself, because its effects cannot be counted without a receipt (AP-5).
  */
 function hasEffect(action: RecordedAction | undefined, tool: ReviewedTool | undefined): boolean {
   if (action?.kind === 'tool') return tool?.hasEffect ?? true;
@@ -126,7 +126,10 @@ const NOT_EXECUTED: ExecutionColumns = {
   run_ended: false,
 };
 
-/** How {@link publishDecision} identifies an entry: the decision itself, or its settlement by a person. */
+/**
+ * Whether {@link publishDecision} publishes the decision itself or its later settlement: the answer of a person, the
+ * expiry or the withdrawal. The name is part of the id of the timeline entry.
+ */
 export type DecisionMoment =
   | { readonly name: 'decided' }
   | { readonly name: 'settled'; readonly human: HumanAnswer | undefined };

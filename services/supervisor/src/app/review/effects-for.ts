@@ -4,7 +4,9 @@ import { countEffects } from '../../domain/result/effects.ts';
 import { effectsOf } from '../../store/review/decisions-with-receipts.ts';
 import type { ReviewSubject } from './review-subject.ts';
 
-/** The effects of a run so far; undefined when no rule of the policy reads them, which saves the query (CO-1). */
+/**
+ * Counts the effects of a run until now; returns undefined without a query if no rule of the policy reads them (CO-1).
+ */
 export async function effectsFor(
   { trx, context: { policy } }: Tx,
   { key }: ReviewSubject,

@@ -32,7 +32,8 @@ export async function recordDecision(
   if (after !== facts) await saveFacts(trx, key, after);
 
   const draft = decisionRow(tx, subject, ruling, after);
-  // Before the timeline entry: without a writ there is no decision.
+  // The writ is signed before the timeline entry is written, because a decision whose writ cannot be signed must not be
+  // recorded.
   const writ = approvesCall(draft) ? await signWrit(tx, subject, draft) : undefined;
   const signed: DecisionRow = { ...draft, ...(writ && writColumns(draft, writ)) };
   const sequence = await publishDecision(tx, subject, signed, { name: 'decided' });

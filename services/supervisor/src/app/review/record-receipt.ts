@@ -20,9 +20,10 @@ import { isAlive, type ReviewSubject, subjectOf } from './review-subject.ts';
 export type ReceiptOutcome = 'recorded' | 'known' | 'mismatch';
 
 /**
- * Records a verified receipt, whichever caller sent it and however late: facts, audit record, and the result of a run
- * that has ended (SV-3, TG-8). A receipt with unknown outcome opens an approval (TG-5). The tool events of the receipt
- * are on the timeline before what follows from it; they are also published if the gateway does not do so (HK-1).
+ * Records a verified receipt, regardless of its sender and of when it arrives: updates the facts, the audit record, and
+ * the result of a run that has ended (SV-3, TG-8). A receipt with unknown outcome opens an approval (TG-5). The tool
+ * events of the receipt are appended to the timeline before the events that the receipt causes, and are published if
+ * the gateway does not publish them (HK-1).
  */
 export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOutcome> {
   const { trx, at, context } = tx;
@@ -60,7 +61,10 @@ export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOu
   return 'recorded';
 }
 
-/** The same events as a gateway with a bus: none for a voided call, no start for a refused one. */
+/**
+ * Records the same tool events that a gateway with a bus publishes: none for a voided call, and only TOOL_END for a
+ * refused call.
+ */
 async function recordToolEvents(
   { trx, at, context: { events, heldEvents } }: Tx,
   { run, ref }: ReviewSubject,

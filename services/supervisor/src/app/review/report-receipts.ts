@@ -12,18 +12,18 @@ import type { SupervisorReader } from '../../store/supervisor-store.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
 import { recordReceipt } from './record-receipt.ts';
 
-/** What {@link recordReported} did with the receipts of a report. */
+/** Result of {@link recordReported}. */
 export interface Reported {
   /** Receipts that the gateway need not send again. */
   readonly acknowledgedIds: string[];
-  /** The ids that invalid tokens claim; an empty string for a token without an id. */
+  /** The unverified ids in invalid tokens; an empty string for a token without an id. */
   readonly invalidIds: readonly string[];
 }
 
 /**
- * Records the valid receipts and the refused attempts of a report. The worker has carried most receipts before, and a
- * recorded one needs no transaction (CO-1). The others are recorded in one transaction for each run, so that a long
- * report delays one run at a time (SYS-5).
+ * Records the valid receipts and the refused attempts of a report. Most receipts have already arrived from the worker
+ * with a review, and a receipt that is already recorded needs no transaction (CO-1). The other receipts are recorded in
+ * one transaction for each run, so that a long report delays one run at a time (SYS-5).
  */
 export async function recordReported(
   context: SupervisorContext,
@@ -53,7 +53,10 @@ export async function recordReported(
   return { acknowledgedIds: [...recorded, ...invalidIds.filter(isId)], invalidIds };
 }
 
-/** Whether exactly this receipt is the latest of its call; any other is compared with the approved call. */
+/**
+ * Whether this receipt is already recorded, with the same claims, as the latest receipt of its call. If not, it must be
+ * compared with the approved call.
+ */
 async function isRecorded(db: SupervisorReader, receipt: Receipt): Promise<boolean> {
   const row = await findReceipt(db, receipt);
   return row?.receipt_id === receipt.id && row.claims === receipt.claimsJson;
@@ -63,7 +66,7 @@ function runOf({ tenant, runId }: Receipt): string {
   return `${tenant}/${runId}`;
 }
 
-/** Records the receipts of one run; returns those that match no approved call. */
+/** Records the receipts of one run; returns the receipts that match no approved call. */
 async function recordOfRun(tx: Tx, receipts: readonly Receipt[]): Promise<Receipt[]> {
   const mismatched: Receipt[] = [];
   for (const receipt of receipts) {
@@ -88,7 +91,10 @@ async function recordRefused(
   }
 }
 
-/** Audits a receipt that matches no approved call once: the gateway signed it. */
+/**
+ * Audits a receipt that matches no approved call, once per receipt. Such a receipt is audited because the gateway
+ * signed it.
+ */
 export async function auditMismatch({ trx, at }: Tx, receipt: Receipt): Promise<void> {
   const { tenant, runId, instance, callId } = receipt;
   if (!(await rememberRefusal(trx, tenant, receipt.id, at))) return;
@@ -109,7 +115,7 @@ function refusalFacts({ refuseTime, ...attempt }: RefusedAttempt): AuditFacts {
 
 type ReportedReceipt =
   | { readonly kind: 'receipt'; readonly receipt: Receipt }
-  /** The receipt may become valid: its key is not known yet. */
+  /** The receipt may be valid, but its key is not available yet; the gateway sends it again. */
   | { readonly kind: 'later' }
   | { readonly kind: 'never'; readonly id: string };
 
@@ -127,7 +133,10 @@ async function readReported(
   }
 }
 
-/** The id that an invalid token claims; acknowledging it ends the retries. */
+/**
+ * Returns the unverified id in an invalid token, which is acknowledged to end the retries of the gateway; empty if
+ * there is none.
+ */
 function claimedId(token: string): string {
   const [, payload = ''] = token.split('.');
   try {

@@ -46,12 +46,16 @@ import {
 } from './review-subject.ts';
 
 /**
- * Returns the definition of the tool that a proposal names, undefined if the gateway has no such tool.
+ * Returns the definition of the tool in a proposal; undefined if the proposal is not a tool call or the gateway does
+ * not have the tool.
  * @throws UnavailableError TOOL_LIST_UNAVAILABLE when the gateway never listed its tools (SYS-4)
  */
 export type FindTool = () => ReviewedTool | undefined;
 
-/** Looks up the proposed tool; a failure is thrown only when the review needs the definition. */
+/**
+ * Looks up the proposed tool. If the gateway is unavailable, the error is thrown only when the review calls the
+ * returned function.
+ */
 export async function findProposedTool(
   gateway: ToolGatewayPeer,
   proposal: Proposal,
@@ -84,18 +88,20 @@ export interface ReviewRequest {
  * lease epoch, whether run and agent may act, the slot, receipts, whether the call_id was decided before, time, steps,
  * the shape of the action, its arguments, the policy.
  * @throws PreconditionError STALE_EPOCH, RUN_ENDED, HALTED, AGENT_PAUSED; NotFoundError AGENT_NOT_FOUND;
- *   InvalidRequestError CALL_ID_REUSED; UnavailableError TOOL_LIST_UNAVAILABLE; what recording receipts throws
+ *   InvalidRequestError CALL_ID_REUSED; UnavailableError TOOL_LIST_UNAVAILABLE; the errors of `recordCarried`
  */
 export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<DecisionMessage> {
   const { trx, at, context } = tx;
   const { proposal } = request;
   const before = await readRows(tx, request);
   const admitted = await subjectOf(trx, await admitAgent(trx, request.call));
-  // A worker that lost the answer to the final which ended its agent may repeat it: a final carries no writ.
+  // A worker that did not receive the response may repeat the final that ended its agent; the response to a final
+  // contains no writ.
   if (before?.run_ended !== true) await assertMayAct(trx, admitted);
   // A paused agent may still deliver its partial result (SB-4).
   const subject = proposal.partial ? admitted : await assertHoldsSlot(tx, admitted, request.call);
-  // Also with a repeated review: the worker counts what a request has carried as recorded (HK-1, TG-8).
+  // Receipts and events are recorded even for a repeated review, because the worker assumes that all receipts and
+  // events of a successful request are recorded (HK-1, TG-8).
   if (before?.run_ended !== true) await request.recordCarried(tx);
   if (before !== undefined) return await repeatedReview(tx, subject, before, proposal);
   await recordHeldEvents(tx, subject.key);
@@ -141,7 +147,7 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
 
 /**
  * Reads the rows that every review needs, on PostgreSQL in one round trip, and caches them for the transaction. Returns
- * the decision on the same call.
+ * the recorded decision on the call, if any.
  */
 async function readRows(
   { trx, context }: Tx,
@@ -159,12 +165,15 @@ async function readRows(
   return before;
 }
 
-/** A proposal starts the clock of its agent, except a partial result of a paused one (EM-1). */
+/**
+ * Returns the clock of an agent after a proposal. A proposal starts the clock, except the partial result of a paused
+ * agent (EM-1).
+ */
 function clockAt({ agent }: ReviewSubject, at: Date): ActiveClock {
   return agent.paused_since === null ? seen(clockOf(agent), at) : clockOf(agent);
 }
 
-/** The agent as the allowlists of its manifest and of the gateway identify it (TG-2). */
+/** Returns the caller that the allowlists of the manifest and of the gateway are checked for (TG-2). */
 function callerOf({ run, agent, ref }: ReviewSubject) {
   return { agentName: ref.name, tenant: run.tenant, tools: JSON.parse(agent.tools) as string[] };
 }
@@ -174,7 +183,7 @@ function proposerOf({ manifest: { kind, subAgents } }: ReviewSubject): Proposer 
   return { kind, targets: subAgents.map(({ name }) => name) };
 }
 
-/** The recorded decision on the same proposal. */
+/** Returns the recorded decision if the repeated proposal is unchanged; otherwise throws CALL_ID_REUSED. */
 async function repeatedReview(
   tx: Tx,
   subject: ReviewSubject,

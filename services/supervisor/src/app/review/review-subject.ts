@@ -39,7 +39,7 @@ export async function subjectOf(
   return { key, run, agent, ref: agentRefOf(agent), manifest: manifestFromJson(agent.manifest) };
 }
 
-/** Whether neither the agent nor its run has an ending. */
+/** Whether an agent is alive: no ending is recorded for the agent or its run. */
 export function isAlive({ run, agent }: ReviewSubject): boolean {
   return agent.ended_at === null && run.ended_at === null && run.state !== 'ENDING';
 }
@@ -128,7 +128,10 @@ function supervisionView(run: RunRow, agent: AgentRow): SupervisionView {
   };
 }
 
-/** Without token and cost usage: only the meter knows them, and a review makes no call to it. */
+/**
+ * Returns the budget for the policy, without token and cost usage, which only the meter has and which a review does not
+ * request.
+ */
 function budgetView({ run, agent, manifest }: ReviewSubject, activeMs: number): BudgetView {
   const budget = budgetFromJson(agent.execution_budget);
   return {

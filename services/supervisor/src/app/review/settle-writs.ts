@@ -9,7 +9,8 @@ import { auditMismatch } from './report-receipts.ts';
 /**
  * Requests the outcome of each writ of an ended run that has no receipt: the gateway returns the receipt of the call or
  * voids the writ, unless the call is in flight (TG-8). Returns how many calls are in flight. A receipt that matches no
- * approved call is audited and not waited for: the gateway returns no other one for its call.
+ * approved call is audited, and its call is not counted as in flight, because the gateway returns no other receipt for
+ * that call.
  */
 export async function settleWrits(context: SupervisorContext, run: RunKey): Promise<number> {
   const { store, peers, verifier, telemetry } = context;

@@ -16,7 +16,7 @@ export function approvesCall(row: DecisionRow): boolean {
 
 /**
  * Signs the writ of an approved tool call: exactly the arguments, definition and decision of its row (TG-1, SV-6).
- * Callers sign before the commit, so that no decision is recorded whose writ cannot be signed.
+ * Callers sign before the commit, so that a decision is not recorded if its writ cannot be signed.
  * @throws InternalError WRIT_NOT_APPLICABLE
  */
 export async function signWrit(

@@ -9,9 +9,9 @@ import { encodeResult } from '../../wire/timeline.ts';
 import { readResultRecords } from './read-result-records.ts';
 
 /**
- * Rebuilds the result of an ended run, also on its timeline, after a late receipt or observation (SV-7, TG-8), or after
- * the content of some agents was deleted. Does nothing while the run is in progress, and nothing after its own content
- * was deleted (SUP-4).
+ * Rebuilds the result of an ended run and its timeline entry after a late receipt or observation (SV-7, TG-8), or after
+ * the content of some agents was deleted. Does nothing if the run is in progress or the content of the run was deleted
+ * (SUP-4).
  */
 export async function amendResult(trx: SupervisorTransaction, run: RunRow): Promise<void> {
   if (run.result === null || run.purged_at !== null) return;

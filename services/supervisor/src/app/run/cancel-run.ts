@@ -16,7 +16,7 @@ export interface CancelRequest {
 }
 
 /**
- * Ends a run with `cancelled`, unless it has an ending; a repeated request changes nothing (SUP-8, RT-4).
+ * Ends a run with `cancelled`, unless its ending is already recorded; a repeated request changes nothing (SUP-8, RT-4).
  * @throws NotFoundError RUN_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED
  */
 export async function cancelRun(

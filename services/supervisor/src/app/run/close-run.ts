@@ -10,8 +10,8 @@ import { type RunView, viewRun } from './read-runs.ts';
 const METHOD = 'writ.run.v1.RunService/CloseRun';
 
 /**
- * Ends the run of an external agent with `closed`, unless it has an ending; a repeated request changes nothing (AP-1,
- * RT-4).
+ * Ends the run of an external agent with `closed`, unless its ending is already recorded; a repeated request changes
+ * nothing (AP-1, RT-4).
  * @throws NotFoundError RUN_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL; InvalidRequestError REQUEST_ID_REUSED
  */
 export async function closeRun(

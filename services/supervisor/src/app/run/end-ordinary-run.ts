@@ -11,14 +11,15 @@ import { recordLastEvents } from '../timeline/carried-events.ts';
 import { finishRun, runKeyOf } from './finish-run.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
-/** The run has something to stop: the next steps end it. */
+/** Result of the step for a run that is not ordinary; the following steps of the order then end the run. */
 const NOT_ORDINARY: StepDone = { unchanged: true };
 
 /**
- * Ends a run that has nothing left to stop, without freeze and cancellation (CO-1, AG-7). Its only agent ends by
- * itself, which the worker confirms; every writ has a receipt, so that the gateway only repeats its outcomes; and the
- * tab closes meanwhile if no call holds budget, after which the meter begins none. A crash in between repeats the step;
- * what it has closed stays closed, also when the repeat, or the worker, finds the run not ordinary.
+ * Ends a run that has nothing left to stop, without freeze and cancellation (CO-1, AG-7). Its only agent has succeeded,
+ * and the worker confirms that the agent has ended. Every writ has a receipt, so the gateway executes nothing further
+ * and only returns recorded outcomes. The tab is closed at the same time if no call holds budget, and the meter then
+ * accepts no further call. After a crash the step is repeated. A tab that was closed stays closed, even if the repeated
+ * step or the worker finds that the run is not ordinary.
  */
 export async function endOrdinaryRun(
   context: SupervisorContext,
@@ -33,7 +34,8 @@ export async function endOrdinaryRun(
     ignoreNotFound(peers.executionMeter.closeSettledTab(idOf('close_settled_tab'), root)),
   ]);
   if (carried === undefined || last === undefined) return NOT_ORDINARY;
-  // The result does not wait: a pool permits nothing after its run, and the reconciler closes an open one (BD-3).
+  // The result does not wait for this call: after the end of the run, its pool has no effect, and the reconciler closes
+  // a pool that is still open (BD-3).
   peers.spawnBudget.closePool(idOf('close_pool'), root, true).catch((error: unknown) => {
     telemetry.log.info(
       { tenant: run.tenant, run_id: run.run_id, reason: reasonOf(error) },
@@ -53,8 +55,9 @@ export async function endOrdinaryRun(
 }
 
 /**
- * Whether a run succeeded with one agent, has no pending approval and no writ without a receipt, and keeps its content.
- * None of this changes once the root has its ending, because an ended agent gets no decisions.
+ * Whether a run succeeded with one agent, has no pending approval, has a receipt for every writ, and is retained
+ * permanently. Once the ending of the root is recorded, conditions that hold continue to hold, because an ended agent
+ * gets no decisions.
  */
 async function isOrdinary(db: SupervisorReader, run: RunRow): Promise<boolean> {
   const key = runKeyOf(run);

@@ -46,9 +46,10 @@ export async function endOverdue(context: Context): Promise<void> {
 }
 
 /**
- * Ends agents past their active time. Reports of waits and expired leases may be late or lost, so spawn-budget is asked
- * first: only an agent with a leased slot can act (SB-4). While it is unreachable, no agent gets a slot grant and none
- * is ended. Any other error concerns one agent, and the others are still ended.
+ * Ends agents past their active time. Reports of waits and expired leases may be late or lost, so the slots are first
+ * read from spawn-budget: only an agent with a leased slot can act (SB-4). While spawn-budget is unreachable, no agent
+ * gets a slot grant, so no agent is ended. Any other error affects only one agent; the remaining agents are still
+ * ended.
  */
 async function endOutOfTime(context: Context, now: Date): Promise<void> {
   const { store, telemetry } = context;
@@ -65,7 +66,10 @@ async function endOutOfTime(context: Context, now: Date): Promise<void> {
   }
 }
 
-/** Ends an agent past its active time, unless spawn-budget reports that some of the time was a wait. */
+/**
+ * Ends an agent past its active time. First applies the waits and expired leases that spawn-budget reports; does not
+ * end the agent if it is then within its active time.
+ */
 async function endUnlessWaiting(
   { store, peers }: Context,
   agent: AgentRow,
@@ -91,7 +95,7 @@ function isOutOfTime(agent: AgentRow, now: Date): boolean {
   return activeMsAt(clockOf(agent), now) > maxActiveMs;
 }
 
-/** The slots of a run in spawn-budget: held, paused and waiting ones; empty for an unknown pool. */
+/** Returns the slots of a run from spawn-budget: held, paused and waiting slots; empty if the pool does not exist. */
 async function slotsOf(spawnBudget: SpawnBudgetPeer, run: RunKey): Promise<readonly Slot[]> {
   try {
     const { pool } = await spawnBudget.getPool(run);
@@ -103,8 +107,8 @@ async function slotsOf(spawnBudget: SpawnBudgetPeer, run: RunKey): Promise<reado
 }
 
 /**
- * Applies the waits that spawn-budget reports, and stops the clock of an agent when spawn-budget lists it and every
- * live agent below it without a lease. An agent that spawn-budget does not list counts as active.
+ * Applies the waits that spawn-budget reports. Stops the clock of an agent if spawn-budget reports that neither the
+ * agent nor any live agent below it has a lease. An agent that is missing in the report is treated as having a lease.
  */
 async function noteSlots(
   trx: SupervisorTransaction,
@@ -127,7 +131,7 @@ async function noteSlots(
   await noteLeaseExpiry(trx, run, now);
 }
 
-/** Whether one of `wanted` is below an agent in the tree. */
+/** Whether a descendant of an agent is in `wanted`. */
 function hasDescendant(
   { instance }: Pick<AgentRow, 'instance'>,
   agents: readonly AgentRow[],

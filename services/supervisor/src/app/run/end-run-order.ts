@@ -16,14 +16,14 @@ import { endOrdinaryRun } from './end-ordinary-run.ts';
 import { finishRun, runKeyOf } from './finish-run.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
-/** How long calls in flight may delay an ending other than success, ms. */
+/** Maximum time for which calls in flight delay the end of a run that did not succeed, ms. */
 const SETTLE_LIMIT_MS = 10_000;
 
 /**
- * Ends a run whose root has an ending (SUP-8, AG-7): in one step when it has nothing left to stop; otherwise it freezes
- * the run at the meter and the gateway, cancels it at the worker, settles writs, closes tabs and pool, then records the
- * terminal state with RUN_END. Steps that only call peers record no progress: a repeat after a crash makes the same
- * calls under the same ids (CO-1).
+ * Ends a run after the ending of its root was recorded (SUP-8, AG-7). A run that has nothing left to stop ends in one
+ * step. For other runs, the order freezes the run at the meter and the gateway, cancels it at the worker, settles
+ * writs, closes the tabs and the pool, then records the terminal state with RUN_END. Steps that only call peers record
+ * no progress: a repeat after a crash makes the same calls under the same ids (CO-1).
  */
 export function endRunOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, clock } = context;
@@ -115,8 +115,9 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
 }
 
 /**
- * Deletes the tool results of agents that are retained for less long than their run (SUP-4). The freeze of the run
- * keeps its results; the meter knows the retention of each agent from its tab.
+ * Deletes the tool results of agents whose retention is shorter than that of their run (SUP-4), because the freeze of a
+ * run with permanent retention keeps the results of all its agents. The meter needs no such call: the tab of each agent
+ * contains its retention.
  */
 async function purgeShorterLived(
   { peers, clock }: SupervisorContext,

@@ -16,9 +16,9 @@ export interface RunToken {
 }
 
 /**
- * Issues a token with which a program acts as the external agent of a run, at agent-proxy only (AP-1). It expires at
- * the deadline of the run at the latest; the end of the run, a halt and a freeze take effect at once, because each
- * request is checked again.
+ * Issues a token with which a program acts as the external agent of a run, at agent-proxy only (AP-1). The token never
+ * outlives the deadline of the run. The end of the run, a halt and a freeze take effect at once, because the state of
+ * the run is checked for each request.
  * @throws NotFoundError RUN_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL, RUN_ENDED
  */
 export async function issueRunToken(

@@ -14,7 +14,7 @@ export interface LogEntryPage {
 }
 
 /**
- * Reads what the agents of a run wrote to its log, from the worker (AG-4, AG-5, RT-1).
+ * Reads the log entries of the agents of a run from the worker (AG-4, AG-5, RT-1).
  * @throws NotFoundError RUN_NOT_FOUND; errors of the worker
  */
 export async function listLogEntries(

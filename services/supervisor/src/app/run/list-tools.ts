@@ -9,8 +9,8 @@ import { gatewayAllows } from '../../domain/review/reviewed-tool.ts';
 const DEFAULT_PAGE = 50;
 
 /**
- * Returns one page of the gateway's registry, reduced to the tools that `tenant` may use and without their allowlists,
- * which name other tenants (SYS-6).
+ * Returns one page of the gateway's registry with only the tools that `tenant` may use. Omits the allowlists of the
+ * tools, because they contain other tenants (SYS-6).
  */
 export async function listTools(
   { peers }: Pick<SupervisorContext, 'peers'>,

@@ -45,10 +45,11 @@ interface Holder extends AgentKeyId {
 }
 
 /**
- * Returns the run in which the holder of an agent key acts, once its agent has been delivered to agent-proxy (AP-1).
- * The transaction declares the tenant, so that concurrent first requests of a conversation open one run (ADR 25). When
- * the last run of a conversation has ended, a new one replaces it, unless a halt of the tenant or of that run is in
- * force; after a cap or a cancellation, {@link mayReplace} decides. A run that the request names is not replaced.
+ * Returns the run in which the holder of an agent key acts, after the agent of the run has been delivered to
+ * agent-proxy (AP-1). The transaction locks the tenant, so that concurrent first requests of a conversation open one
+ * run (ADR 25). When the last run of a conversation has ended, a new run replaces it, unless a halt of the tenant or of
+ * the ended run is in force. If the run ended because of a cap or a cancellation, {@link mayReplace} decides. A run
+ * that the request specifies by id is not replaced.
  * @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED, TENANT_NOT_SERVED; NotFoundError
  *   AGENT_NOT_FOUND, RUN_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL, HALTED, RUN_ENDED; OverloadedError
  *   OPEN_RUNS_LIMIT, RUN_QUOTA_EXCEEDED, START_QUEUE_FULL; UnavailableError AGENT_NOT_DELIVERED
@@ -66,7 +67,10 @@ export async function openExternalRun(
   return await awaitDelivery(context, run, call.signal);
 }
 
-/** @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED */
+/**
+ * Returns the verified holder of an agent key.
+ * @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED
+ */
 function holderOf({ apiKeys }: SupervisorContext, key: string): Holder {
   const keyId = apiKeyId(key);
   const person = apiKeys.verify(key);
@@ -85,8 +89,9 @@ function holderOf({ apiKeys }: SupervisorContext, key: string): Holder {
 }
 
 /**
- * The run of a request: the run that it names, which may have ended, or else the open run of its conversation. A
- * request without a conversation belongs to the only open run of the key, if there is exactly one.
+ * Returns the run of a request: the run with the id in the request, which may have ended; without an id, the open run
+ * of the conversation. A request with neither an id nor a conversation belongs to the open run of the key, if the key
+ * has exactly one.
  * @throws NotFoundError RUN_NOT_FOUND
  */
 async function findOpen(
@@ -132,7 +137,7 @@ async function open(
       await context.events.runStarted(trx, { run, agent: rootRefOf(run) }, now);
       return run;
     },
-    // The limit counts the other runs of the key, so the transaction locks the tenant.
+    // The transaction counts all open runs of the key, so it locks the tenant.
     { tenant: holder.tenant },
   );
   return await opened.finally(release);
@@ -155,7 +160,7 @@ async function assertMayOpen(
   const { tenant } = holder;
   await assertNotHalted(trx, { tenant });
   const latest = await latestRunOf(trx, { ...holder, conversation });
-  // A halt that ended the run applies until it is lifted.
+  // A halt that ended the run prevents a new run until it is lifted.
   if (latest !== undefined) {
     await assertNotHalted(trx, rootKeyOf(latest));
     assertReplaceable(latest, await stopReasonOf(trx, latest), manifest, now);
@@ -165,7 +170,7 @@ async function assertMayOpen(
   if (used >= limit) {
     throw new OverloadedError(
       'OPEN_RUNS_LIMIT',
-      `This agent key has ${used} open runs, and options.max_open_runs of ${manifest.name} is ${limit}; close one, or name one of its conversations.`,
+      `This agent key has ${used} open runs, and options.max_open_runs of ${manifest.name} is ${limit}; close a run, or use an open conversation of this key.`,
       { setting: 'options.max_open_runs', used: String(used), limit: String(limit) },
     );
   }
@@ -173,13 +178,13 @@ async function assertMayOpen(
   return latest;
 }
 
-/** The stop reason of a run that has ended, or is ending: the latter has no result yet. */
+/** Returns the stop reason of a run that has ended or is ending; a run that is ending has no result yet. */
 async function stopReasonOf(trx: SupervisorTransaction, run: RunRow): Promise<string> {
   if (run.result !== null) return (JSON.parse(run.result) as RunResult).stopReason;
   return (await loadAgent(trx, rootKeyOf(run))).ending_stop_reason ?? '';
 }
 
-/** @throws PreconditionError RUN_ENDED when the last run of the conversation must not be replaced */
+/** Checks that a new run may replace the last run of a conversation. @throws PreconditionError RUN_ENDED */
 function assertReplaceable(
   latest: RunRow,
   stopReason: string,
@@ -191,7 +196,7 @@ function assertReplaceable(
   const until = deadlineAt === null ? '' : ` before ${deadlineAt.toISOString()}`;
   throw new PreconditionError(
     'RUN_ENDED',
-    `Run ${runId} ended with ${stopReason}, so its conversation gets no new run${until}; change the definition of agent ${manifest.name}, or name another conversation.`,
+    `Run ${runId} ended with ${stopReason}, so its conversation gets no new run${until}; change the definition of agent ${manifest.name}, or use another conversation.`,
     { run_id: runId, stop_reason: stopReason },
   );
 }
@@ -241,7 +246,10 @@ function runRequestWithDefaults({ spawnBudget }: AgentManifest, goal: string): R
   };
 }
 
-/** @throws NotFoundError AGENT_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL */
+/**
+ * Returns the definition of the external agent to which a key is bound.
+ * @throws NotFoundError AGENT_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL
+ */
 function externalManifest(agents: SupervisorContext['agents'], { agent }: Holder): AgentManifest {
   const manifest = manifestFor(agents, agent);
   if (manifest.kind === 'external') return manifest;

@@ -15,7 +15,7 @@ import { withheldEntry } from '../../wire/withhold-entry.ts';
 import { amendResult, resultEventId } from './amend-result.ts';
 
 const RUNS_AT_ONCE = 20;
-/** Entries rewritten in one transaction; low, because reviews wait for the transaction. */
+/** Maximum number of entries that are rewritten in one transaction; low, because reviews wait for the transaction. */
 const ENTRIES_AT_ONCE = 64;
 
 /**
@@ -49,8 +49,8 @@ export async function purgeRuns(context: SupervisorContext): Promise<void> {
 }
 
 /**
- * Deletes the content of agents that are retained for less long than their run: every child by default. The timeline
- * and the result keep their steps by name and digest.
+ * Deletes the content of agents whose retention is shorter than the retention of their run; by default, these are all
+ * children. The timeline and the result keep the steps of these agents by name and digest.
  */
 async function purgeAgents(context: SupervisorContext, run: RunRow): Promise<void> {
   const { store, clock } = context;
@@ -72,7 +72,10 @@ async function purgeAgents(context: SupervisorContext, run: RunRow): Promise<voi
   );
 }
 
-/** @param agents instances whose entries lose their content; omitted for all */
+/**
+ * Deletes the content of timeline entries.
+ * @param agents instances whose entries lose their content; omitted for all agents
+ */
 async function purgeTimeline(
   { store }: SupervisorContext,
   key: RunKey,

@@ -4,7 +4,7 @@ import type { SupervisorContext } from '../../context.ts';
 import { type AgentRow, agentsOf } from '../../store/agent/agents.ts';
 import { loadRun } from '../../store/run/runs.ts';
 
-/** The agents of a run, parents before children, and the slot states of those in its pool, by instance. */
+/** The agents of a run, parents before children, and the slot states of the agents in its pool, by instance. */
 export interface RunAgents {
   readonly agents: readonly AgentRow[];
   readonly slots: ReadonlyMap<string, SlotState>;
@@ -21,7 +21,8 @@ export async function readRunAgents(
   const { ended_at } = await loadRun(context.store.db, run);
   const slots = ended_at === null ? await readSlots(context, run) : new Map<string, SlotState>();
   const agents = await agentsOf(context.store.db, run);
-  // The order of the pages, whatever the collation of the database.
+  // The agents are sorted in the process, because pages require an order that does not depend on the collation of the
+  // database.
   return { agents: agents.toSorted(byDepth), slots };
 }
 
@@ -29,7 +30,10 @@ function byDepth(a: AgentRow, b: AgentRow): number {
   return a.depth - b.depth || (a.instance < b.instance ? -1 : 1);
 }
 
-/** Empty before the pool is open and while spawn-budget is down: the tree does not depend on the pool. */
+/**
+ * Returns the slot states in the pool of a run by instance; empty before the pool is open and while spawn-budget is
+ * unavailable, because the tree can be read without them.
+ */
 async function readSlots(
   { peers }: Pick<SupervisorContext, 'peers'>,
   run: RunKey,

@@ -15,7 +15,7 @@ export interface RunView {
 type Reader = Pick<SupervisorContext, 'store'>;
 
 /**
- * Reads a run of a tenant; those of other tenants do not exist (SYS-6).
+ * Reads a run of a tenant. Runs of other tenants are reported as not found (SYS-6).
  * @throws NotFoundError RUN_NOT_FOUND
  */
 export async function readRun(

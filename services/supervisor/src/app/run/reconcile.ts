@@ -10,7 +10,7 @@ type Context = Pick<SupervisorContext, 'store' | 'clock' | 'peers' | 'telemetry'
 
 /** Maximum number of tabs and pools that a round compares. */
 const PAGE = 200;
-/** Maximum number of agents that a round compares: that of a request. */
+/** Maximum number of agents that a round compares, equal to the limit of one request. */
 const AGENTS_PAGE = 1_000;
 /** Maximum number of differences of one kind (agents, tabs, pools) and one tenant that a round repairs. */
 const MAX_PER_TENANT = 20;
@@ -18,15 +18,16 @@ const MAX_PER_TENANT = 20;
 const BEFORE_ALL: AgentKey = { tenant: '', runId: '', instance: '' };
 
 /**
- * Number of differences of one kind kept between rounds above which all kept ones are discarded; later rounds find them
- * again.
+ * Maximum number of differences of one kind that are kept between rounds. Above it, all kept differences are discarded;
+ * later rounds find them again.
  */
 const MAX_SUSPECTS = 10_000;
 
 /**
- * Compares open runs with the worker, the meter and spawn-budget, a page of each per round, and repairs what no order
- * explains (BD-3): an agent that its worker does not know or has ended, a tab or a pool of a run that has ended or is
- * unknown. A difference is repaired when a later round finds it again.
+ * Compares the agents of open runs with their workers, and the open tabs and pools of the meter and of spawn-budget
+ * with the runs, one page of each per round. Repairs inconsistencies that no open order will resolve (BD-3): an agent
+ * that has ended or is unknown at its worker, and a tab or a pool of a run that has ended or is unknown. A difference
+ * is repaired only when a later round finds it again.
  */
 export class Reconciler {
   readonly #context: Context;
@@ -78,7 +79,7 @@ export class Reconciler {
     }
   }
 
-  /** Returns the agents without the external ones, except those that agent-proxy reports as ended or unknown. */
+  /** Removes the external agents from `agents`, except those that agent-proxy reports as ended or unknown. */
   async #withoutExternal(agents: readonly AgentKey[]): Promise<readonly AgentKey[]> {
     const { store, peers } = this.#context;
     const external: AgentKey[] = [];
@@ -146,7 +147,8 @@ export class Reconciler {
   }
 
   /**
-   * Returns the differences that an earlier round also found, up to the limit per tenant, and keeps the others.
+   * Returns the differences that an earlier round also found, up to the limit per tenant, and keeps the remaining
+   * differences for later rounds.
    * @param compared everything that this round compared
    */
   #confirmed<K extends RunKey>(

@@ -6,12 +6,14 @@ import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { findAgent } from '../../store/agent/agents.ts';
 import { progressEvent, readProgress } from '../../wire/progress.ts';
 
-/** Messages buffered for one watcher; when there are more, the oldest are dropped and counted. */
+/**
+ * Maximum number of messages that are buffered for a watcher; if there are more, the oldest are dropped and counted.
+ */
 const CAPACITY = 128;
 /** Longer messages are dropped. */
 const MAX_BYTES = 32_768;
 
-/** What is known of an agent from its row. */
+/** Values from the row of an agent. */
 interface ShownAgent {
   readonly name: string;
   readonly instance: string;
@@ -80,7 +82,10 @@ export class RunProgress {
     await promise;
   }
 
-  /** The name of the agent and what may be shown come from the rows, not from the worker's message. */
+  /**
+   * Converts a message to an event; undefined if it may not be shown. The name of the agent and the permission to show
+   * text are read from the rows, not from the worker's message.
+   */
   async #read({ subject, payload }: BusMessage): Promise<RunEvent | undefined> {
     if (payload.byteLength > MAX_BYTES) return undefined;
     const agent = await this.#agent(progressAgent(subject));

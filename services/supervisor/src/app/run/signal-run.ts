@@ -31,9 +31,9 @@ export interface SignalRequest {
 }
 
 /**
- * Sends a signal to the worker of an agent, which has stored it when this resolves. Returns false for a repeated
- * request.
- * @throws InvalidRequestError SIGNAL_RESERVED, INVALID_PAYLOAD and what parseJsonStrict throws; PreconditionError
+ * Sends a signal to the worker of an agent, and resolves after the worker has stored the signal. Returns false for a
+ * repeated request.
+ * @throws InvalidRequestError SIGNAL_RESERVED, INVALID_PAYLOAD and the errors of parseJsonStrict; PreconditionError
  *   RUN_ENDED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; UnavailableError AGENT_NOT_DELIVERED; errors of the worker
  */
 export async function signalRun(
@@ -55,7 +55,7 @@ export async function signalRun(
   }
   try {
     return await peers.agentWorker.signal({
-      // With the subject: two callers may use the same request_id.
+      // Includes the subject, because two callers may use the same request_id.
       requestId: derivedId('sig', tenant, runId, subject, requestId),
       tenant,
       runId,
@@ -66,7 +66,7 @@ export async function signalRun(
       sender: subject,
     });
   } catch (error) {
-    // The agent exists: the order that delivers it to a worker is not done yet.
+    // The agent exists, so NOT_FOUND means that the order that delivers it to a worker is not done yet.
     throw error instanceof NotFoundError ? notDelivered(runId, instance) : error;
   }
 }

@@ -12,7 +12,7 @@ import type { OrderHandler, StepDone } from '../order/order-handler.ts';
 
 /**
  * Starts a run in one step: pool and tab, then the delivery of the root agent (CO-1). A repeat after a crash makes the
- * same calls under the same request ids. A run that has ended in the meantime is left alone.
+ * same calls under the same request ids. If the run has ended since the order was placed, the order does nothing.
  */
 export function startRunOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, starts, clock } = context;
@@ -27,7 +27,8 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           credentialsFor(context, run, agent),
           peers.executionMeter.openTab(requestId(order.order_id, 'open_tab'), run, agent),
         ]);
-        // Pool and tab can take long to open, and the run may have been cancelled or halted in the meantime.
+        // The run is read again, because it may have been cancelled or halted while the pool and the tab were being
+        // opened.
         const [latest, halt] = await Promise.all([
           loadRun(store.db, rootKeyOf(run)),
           haltOver(store.db, rootKeyOf(run)),
@@ -42,7 +43,8 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           slotGrant,
           message: { text: run.goal, dataJson: run.data_json, correlationId: run.session_id },
         });
-        // Before the delay of the commit, which the first review of the run usually ends.
+        // The time is read before the commit, because the commit is delayed by up to COMMIT_DELAY_MS, until it is
+        // shared with the first review of the run.
         const at = clock.now();
         starts.observe(performance.now() - startedAt, performance.now());
         return { commitDelayMs: COMMIT_DELAY_MS, commit: (trx) => delivered(trx, run, at) };
@@ -59,7 +61,7 @@ export function rootKeyOf(run: RunRow): AgentKey {
   return { tenant: run.tenant, runId: run.run_id, instance: run.root_instance };
 }
 
-/** The agent may have acted, or ended, before this commit. */
+/** Records the delivery of the root agent. The agent may have acted or ended before this commit. */
 async function delivered(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   const key = rootKeyOf(run);
   const { state } = await loadRun(trx, key);

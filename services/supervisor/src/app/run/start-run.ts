@@ -23,7 +23,7 @@ import { rootRefOf } from '../../wire/supervision.ts';
 /**
  * Records a run and the order that starts it, or returns the run of a repeated request. Tenant and creator come
  * only from the caller's credentials (SYS-6).
- * @throws NotFoundError AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED and what planRun throws;
+ * @throws NotFoundError AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED and the errors of planRun;
  *   PermissionDeniedError SESSION_WRONG_OWNER; PreconditionError HALTED; OverloadedError RUN_QUOTA_EXCEEDED,
  *   START_QUEUE_FULL
  */

@@ -10,12 +10,12 @@ import { RunProgress } from './run-progress.ts';
 
 const PAGE = 256;
 /**
- * Interval in which a watcher gets the events of a run together, ms, except its end: each read of the rows has a
- * cost.
+ * Minimum interval between two reads of the events of a run, ms, to limit the cost of reads. The page after a full page
+ * and the end of the run are read without this delay.
  */
 const BATCH_WINDOW_MS = 100;
 
-/** What a watch delivers. */
+/** Options of {@link followRun}. */
 interface FollowOptions {
   /** The sequence before the first event; zero for all events. */
   readonly after: number;
@@ -24,11 +24,11 @@ interface FollowOptions {
 }
 
 /**
- * The events of a run after a sequence: those recorded, then new ones. Reads the rows each time, so that there is
- * neither gap nor duplicate. Ends with the result, or at once when the run has ended and all events are delivered.
- * Live progress has no sequence and is lost when the watcher is slow. After `watchHeartbeatMs` without an event comes a
- * heartbeat, unless a read of the rows hangs.
- * @throws NotFoundError RUN_NOT_FOUND; what `signal` was aborted with
+ * Yields the events of a run after a sequence: first the recorded events, then new ones. All events are read from the
+ * rows, so that there are no gaps or duplicates. Ends after the result, or at once if the run has ended and all events
+ * are delivered. Live progress has no sequence, and is dropped if the watcher is slow. Yields a heartbeat after
+ * `watchHeartbeatMs` without an event, unless a read of the rows blocks.
+ * @throws NotFoundError RUN_NOT_FOUND; the abort reason of `signal`
  */
 export async function* followRun(
   context: SupervisorContext,

@@ -5,17 +5,17 @@ import { runsTopic } from '../../store/change/changes.ts';
 import { runsChangedSince } from '../../store/run/run-lists.ts';
 import { type RunView, readRuns } from './read-runs.ts';
 
-/** How far each read goes back, ms: a commit may become visible after one with a later timestamp. */
+/** Overlap of consecutive reads, ms, because a commit may become visible after a commit with a later timestamp. */
 const OVERLAP_MS = 5_000;
-/** Least time between two reads, ms, however many runs change. */
+/** Minimum time between two reads, ms, regardless of how many runs change. */
 const INTERVAL_MS = 250;
-/** Runs that are read at once. */
+/** Maximum number of runs per read. */
 const BATCH = 200;
 
 /**
- * The runs of a tenant that start, change their state or end, after a first heartbeat. Reads rows after each change
- * notification, at most four times a second, and at an interval because a notification may be lost. After
- * `watchHeartbeatMs` without a run comes a heartbeat, if the rows could be read meanwhile (SYS-4).
+ * Yields a first heartbeat, then the runs of a tenant that start, change their state or end. Reads rows after each
+ * change notification, at most four times a second, and at an interval because a notification may be lost. Yields a
+ * heartbeat after `watchHeartbeatMs` without a run, provided that the rows can be read (SYS-4).
  */
 export async function* watchRuns(
   context: Pick<SupervisorContext, 'store' | 'config' | 'clock'>,
@@ -33,7 +33,7 @@ export async function* watchRuns(
       signal.throwIfAborted();
       const readAt = clock.now();
       const rows = await runsChangedSince(store.db, tenant, since);
-      // What changed before the first heartbeat is in a list that is read after it.
+      // Skips changes before the first heartbeat, because clients list the runs after they receive it.
       const isFirst = sentAt === Number.NEGATIVE_INFINITY;
       if (isFirst || performance.now() - sentAt >= config.watchHeartbeatMs) {
         yield 'heartbeat';

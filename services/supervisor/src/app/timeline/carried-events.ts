@@ -11,7 +11,7 @@ import { emits, timelineId } from '../../wire/hook-event.ts';
 import { decodeHook, encodeHook } from '../../wire/timeline.ts';
 import type { HeldEvents } from './held-events.ts';
 
-/** Appends an event to the timeline of its run, unless it is there. */
+/** Appends an event to the timeline of its run, unless the timeline already contains it. */
 export async function appendEvent(
   trx: SupervisorTransaction,
   heldEvents: HeldEvents,
@@ -25,8 +25,9 @@ export async function appendEvent(
 }
 
 /**
- * Appends the events that a worker carries with a request of an agent: whatever follows from them, such as the decision
- * of this request, comes later on the timeline (HK-1). An event that is not from its emitter is discarded.
+ * Appends the events that a worker sends with a request of an agent, before the entries that the request causes, such
+ * as its decision (HK-1). Discards events of services other than the worker and the meter, and meter events without a
+ * valid MAC.
  */
 export async function recordCarriedEvents(
   tx: Tx,
@@ -41,9 +42,9 @@ export async function recordCarriedEvents(
 }
 
 /**
- * Appends the events of an agent that the bus delivered before their predecessors, because no later request carries the
- * predecessors. Not called for a repeated review: the agent may have continued since the first one, and the
- * predecessors come with its next request.
+ * Appends the held events of an agent, that is, events that the bus delivered before their predecessors: no later
+ * request of the agent will contain the predecessors. Not called for a repeated review, because the agent may have
+ * continued after the first review, and its next request then contains the predecessors.
  */
 export async function recordHeldEvents(tx: Tx, agent: AgentKey): Promise<void> {
   const held = tx.context.heldEvents.of(agent).filter((event) => isOf(event, agent));
@@ -68,8 +69,8 @@ export interface LastEvents {
 }
 
 /**
- * Appends the last events of agents whose calls are over, also those that only the bus has delivered so far. A key
- * without `instance` means all agents of the run.
+ * Appends the last events of agents whose calls have ended, including events that only the bus has delivered. A key
+ * without `instance` selects all agents of the run.
  */
 export async function recordLastEvents(
   tx: Tx,
@@ -93,7 +94,10 @@ function isOf({ tenant, runId, agent }: HookEvent, key: AgentKey): boolean {
   return tenant === key.tenant && runId === key.runId && agent?.instance === key.instance;
 }
 
-/** Undefined for an event of another run, and for one that is not from its emitter. */
+/**
+ * Decodes an event that a worker sent; returns undefined for an event of another run or of a service other than the
+ * worker and the meter, and for a meter event without a valid MAC.
+ */
 function readCarried(
   { telemetry }: SupervisorContext,
   run: RunRow,
@@ -107,7 +111,7 @@ function readCarried(
   }
   telemetry.log.warn(
     { tenant, run_id: runId, event_id: event?.eventId },
-    'discarded a carried event that is not genuine',
+    'discarded an event from a worker: malformed, wrong run or emitter, or invalid MAC',
   );
   return undefined;
 }

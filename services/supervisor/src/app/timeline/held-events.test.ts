@@ -14,7 +14,7 @@ const event = (runId: string, eventId: string, kilobytes: number): HookEvent =>
 const keyOf = (run: number) => ({ tenant: 'acme', runId: `run-${run}` });
 
 describe('held events', () => {
-  it('use a limited number of bytes; those of the least recently used run are dropped (HK-1, CO-2)', () => {
+  it('of the least recently used runs are dropped above the memory limit (HK-1, CO-2)', () => {
     const held = new HeldEvents();
     for (let run = 0; run < 30; run += 1) {
       held.hold(keyOf(run), [event(`run-${run}`, 'a', 500), event(`run-${run}`, 'b', 500)]);
@@ -26,7 +26,7 @@ describe('held events', () => {
     expect(held.of(keyOf(29)).map(({ eventId }) => eventId)).toEqual(['a', 'b']);
   });
 
-  it('of a run that alone exceeds the limit are dropped, and not those of other runs (CO-2)', () => {
+  it('of a run that exceeds the limit on its own are dropped, while events of other runs are kept (CO-2)', () => {
     const held = new HeldEvents();
     held.hold(keyOf(0), [event('run-0', 'a', 1)]);
     const many = Array.from({ length: 20 }, (_, n) => event('run-1', `${n}`, 1_000));

@@ -14,8 +14,9 @@ interface HeldEvent {
 }
 
 /**
- * Events that the bus delivered before their predecessors on the timeline (HK-1). They are in memory only: the worker
- * carries the same events with its next request, and worker and meter return them when the agent ends.
+ * Events that the bus delivered before their predecessors on the timeline (HK-1). They are kept only in memory, because
+ * after a crash they are received again: the worker sends the same events with its next request, and worker and meter
+ * return them when the agent ends.
  */
 export class HeldEvents {
   readonly #runs = new ByteCache<ReadonlyMap<string, HeldEvent>>({
@@ -27,7 +28,7 @@ export class HeldEvents {
     maxBytes: MAX_RECORDED_BYTES,
   });
 
-  /** Notes, when `trx` commits, that events are on the timeline of a run. */
+  /** Marks events as recorded on the timeline of a run, once `trx` commits. */
   noteRecorded(trx: SupervisorTransaction, run: RunKey, eventIds: readonly string[]): void {
     afterCommit(trx, () => {
       for (const id of eventIds) this.#recorded.set(`${nameOf(run)}/${id}`, true, 0);
@@ -57,7 +58,7 @@ export class HeldEvents {
     });
   }
 
-  /** Adds events to the held events of a run, and drops those that are on the timeline meanwhile. */
+  /** Adds events to the held events of a run, and drops events that have since been recorded on the timeline. */
   hold(run: RunKey, events: readonly HookEvent[]): void {
     const name = nameOf(run);
     const held = new Map(this.#runs.get(name));

@@ -23,15 +23,15 @@ import type { Notify } from '../notify/notify.ts';
 import { appendEvent } from './carried-events.ts';
 import type { HeldEvents } from './held-events.ts';
 
-/** Runs whose events are recorded at the same time, so that their transactions share commits. */
+/** Maximum number of runs for which events are recorded at the same time. Concurrent transactions share commits. */
 const RUNS_AT_ONCE = 16;
 
 /**
- * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses, expired leases and
- * waits that spawn-budget reports (SB-4, EM-1). They discard an event of an unknown run, and one that does not match
- * its subject. An event that arrives before its predecessors on the timeline is held in memory until they are on it,
- * until the next review of the agent that is not a repeat, until the agent reports its outcome or ends, or until its
- * run ends; HeldEvents drops held events above its memory limit.
+ * Returns message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses, expired
+ * leases and waits that spawn-budget reports (SB-4, EM-1). They discard events of unknown runs and events that do not
+ * match their subject. An event that arrives before its predecessors is held in memory until one of the following: the
+ * predecessors are on the timeline, the agent has another review that is not a repeat, the agent reports its outcome or
+ * ends, or the run ends; HeldEvents drops held events above its memory limit.
  */
 export function recordBusEvents({
   store,
@@ -45,10 +45,10 @@ export function recordBusEvents({
 > & { readonly releaseHeld: () => Promise<void> } {
   const read = (message: BusMessage): HookEvent[] => {
     const { eventId, subject } = message;
-    // Requests have carried most events (CO-1), so they need not be decoded.
+    // Most events were already received with requests of workers and recorded (CO-1); they need not be decoded.
     if (heldEvents.isRecorded({ ...runOfSubject(subject), eventId })) return [];
     const event = readHookEvent(message);
-    // The timeline has the supervisor's own events since the transactions that emitted them.
+    // The supervisor's own events are appended to the timeline in the transactions that emit them.
     if (event?.emitter === 'supervisor') return [];
     if (event !== undefined) return [event];
     log.warn({ event_id: eventId, subject }, 'event does not match its subject');
@@ -72,7 +72,8 @@ export function recordBusEvents({
   const logUnknown = ({ key: { runId: run_id }, events }: RunEvents): void => {
     log.debug({ event_ids: events.map(({ eventId }) => eventId), run_id }, 'events of unknown run');
   };
-  // A transaction for each run, so that none waits for the events of all; those at the same time share commits.
+  // One transaction for each run, so that no run waits for the events of all runs; concurrent transactions share
+  // commits.
   const record = async (all: readonly RunEvents[]): Promise<void> => {
     const ofRuns = all.filter(({ key }) => key.runId !== '');
     for (const events of all) if (!ofRuns.includes(events)) logUnknown(events);
@@ -80,7 +81,8 @@ export function recordBusEvents({
       await Promise.all(ofRuns.slice(from, from + RUNS_AT_ONCE).map(recordOne));
     }
   };
-  // Another replica may have recorded what requests carry: one read instead of a transaction for each run (CO-1).
+  // Another replica may have recorded these events when it received them with requests. One read for all runs checks
+  // this, so that recorded events do not require a transaction for each run (CO-1).
   const unrecorded = async (events: readonly HookEvent[]): Promise<readonly HookEvent[]> => {
     if (!store.replicas.shared) return events;
     const shown = new Set(events.filter((event) => isOnlyShown(event) && !heldEvents.has(event)));
@@ -123,18 +125,21 @@ function byRun(events: readonly HookEvent[]): RunEvents[] {
   });
 }
 
-/** The event on the timeline of its run. */
+/** Returns the key of an event on the timeline of its run. */
 function keyOf(event: HookEvent): EventKey {
   return { tenant: event.tenant, runId: event.runId, eventId: timelineId(event) };
 }
 
-/** Whether an event changes only the timeline, so that it has no effect when it is there already. */
+/** Whether an event changes only the timeline, so that recording it again has no effect. */
 function isOnlyShown(event: HookEvent): boolean {
   const isNotified = notificationOf(event, new Date(0)) !== undefined;
   return !isNotified && waitChangeFrom(event) === undefined && slotChangeFrom(event) === undefined;
 }
 
-/** Records the events whose predecessors are on the timeline, or all of an ended run; returns the others. */
+/**
+ * Records the events whose predecessors are on the timeline, or all events if the run has ended; returns the remaining
+ * events.
+ */
 async function recordRun(
   recording: Recording,
   pool: readonly HookEvent[],
@@ -156,7 +161,7 @@ async function recordRun(
   return waiting;
 }
 
-/** The ids that {@link isOrdered} and the append of an event look for. */
+/** Returns the event ids that {@link isOrdered} and the append of an event look up. */
 function idsFor(event: HookEvent): string[] {
   return [timelineId(event), ...predecessorsOf(event).flatMap((id) => [id, workerEventId(id)])];
 }

@@ -23,7 +23,7 @@ export async function assertBudgetChangeable(
   const { state, ended_at } = await loadRun(trx, key);
   const metadata = { run_id: key.runId };
   if (ended_at !== null || state === 'ENDING') {
-    const sentence = `Run ${key.runId} has ended; only a running run has caps that can be set.`;
+    const sentence = `Run ${key.runId} has ended; caps can be set only while the run is in progress.`;
     throw new PreconditionError('RUN_ENDED', sentence, metadata);
   }
   // The order that starts the run opens the tab; a retry of it must send the same caps under the same request id.
@@ -34,8 +34,8 @@ export async function assertBudgetChangeable(
 }
 
 /**
- * Stores caps of a run that the meter enforces, for GetRun and for further children of the root, which inherit them.
- * Time limits stay. Returns the scope of the event; undefined when the run has ended meanwhile.
+ * Stores the caps that the meter enforces for a run, for GetRun and for later children of the root, which inherit them.
+ * Time limits are unchanged. Returns the scope of the event to emit; undefined if the run has ended.
  */
 export async function recordRunCaps(
   trx: SupervisorTransaction,

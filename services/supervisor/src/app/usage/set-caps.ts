@@ -13,10 +13,10 @@ import { assertBudgetChangeable, recordRunCaps } from './run-caps.ts';
 const METHOD = 'writ.usage.v1.UsageService/SetCaps';
 
 /**
- * Sets the caps of a running run, a session or a tenant: records the change and its author in the audit record, then
- * lets the meter enforce it. When the meter does not answer, a repeat of the request completes it (EM-3, SV-8).
+ * Sets the caps of a run in progress, a session or a tenant: records the change and its author in the audit record,
+ * then lets the meter enforce it. When the meter does not answer, a repeat of the request completes it (EM-3, SV-8).
  * @throws PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED; NotFoundError RUN_NOT_FOUND;
- *   PreconditionError RUN_ENDED; UnavailableError AGENT_NOT_DELIVERED; what the meter throws
+ *   PreconditionError RUN_ENDED; UnavailableError AGENT_NOT_DELIVERED; the errors of the meter
  */
 export async function setCaps(
   context: SupervisorContext,
@@ -55,7 +55,8 @@ export async function setCaps(
     setBy: subject,
   });
   if (runId !== '' && balance !== undefined) {
-    // The meter ignores a repeat: when another request followed the first attempt, the caps of that one apply.
+    // The meter ignores a repeated request, so its response can contain the caps of a later request; these are
+    // recorded.
     const enforced = budgetFrom(balance.limit, 'balance.limit');
     await transact(context, (tx) => recordEnforced(tx, change, id, enforced), touched);
   }
@@ -64,7 +65,7 @@ export async function setCaps(
 
 interface CapChange {
   readonly tenant: string;
-  /** Empty for the other levels. */
+  /** Set for the level of a run; empty for all other levels. */
   readonly runId: string;
   readonly request: PersonalRequest;
   readonly facts: AuditEntry['facts'];
@@ -74,7 +75,7 @@ async function recordRequest({ trx, at }: Tx, change: CapChange): Promise<void> 
   const { tenant, runId, request, facts } = change;
   if (!(await rememberRequest(trx, request, at))) return;
   if (runId !== '') await assertBudgetChangeable(trx, { tenant, runId });
-  // The tenant of the operator gets the audit record, too.
+  // The audit record is also written to the chain of the operator's tenant.
   for (const chain of new Set([tenant, request.tenant])) {
     const entry = {
       tenant: chain,

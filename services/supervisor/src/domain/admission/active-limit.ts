@@ -2,41 +2,56 @@
 const INITIAL_LIMIT = 16;
 /** The limit never falls below this number. */
 export const MIN_ACTIVE_RUNS = 2;
-/** The platform is overloaded when a start takes this many times as long as without load… */
+/** The platform is overloaded if starts take more than this many times their unloaded duration plus SLACK_MS. */
 const SLOWDOWN = 1.6;
-/** …and this much longer, ms: very short starts vary by a multiple without any load. */
+/**
+ * Added to the overload threshold, ms, because the duration of very short starts varies by more than a factor of
+ * SLOWDOWN even without load.
+ */
 const SLACK_MS = 5;
-/** Up to this many times as long as without load, a start shows that the platform can do much more. */
+/** Starts that take at most this many times their unloaded duration show that the platform has much spare capacity. */
 const EASE = 1.2;
-/** The share by which the limit grows then, and the least: several starts pass before a limit too high shows in their duration. */
+/**
+ * Relative increase of the limit while there is spare capacity, and the minimum increase. The increase is moderate,
+ * because several starts complete before their duration shows that the limit is too high.
+ */
 const INCREASE = 0.06;
 const MIN_INCREASE = 0.5;
-/** By how much it grows otherwise: little, since as many runs are active as the platform can serve. */
+/**
+ * Increase of the limit without spare capacity; small, because the number of active runs is already close to the
+ * capacity.
+ */
 const SMALL_INCREASE = 0.2;
 const DECREASE = 0.97;
 /** Weights of a new measurement in the averages. */
 const RECENT_WEIGHT = 0.2;
 const UNLOADED_WEIGHT = 0.05;
-/** A machine is slower permanently when starts have taken longer for about this time at the least limit, ms. */
+/**
+ * Time constant with which longer starts at the minimum limit raise the unloaded duration, ms: if they persist for
+ * about this time, the machine has become slower permanently.
+ */
 const SLOWER_MS = 60_000;
-/** Longest interval between two starts that counts, ms: a pause without starts shows nothing about their duration. */
+/**
+ * Maximum interval between two starts that is taken into account, ms, because a pause without starts gives no
+ * information about their duration.
+ */
 const MAX_BETWEEN_MS = 500;
 
-/** What a start shows beside its duration. */
+/** Conditions under which the duration of a start was observed. */
 interface Observed {
   /** Average duration of the last starts, ms. */
   readonly recent: number;
   /** The active runs, including those that are being started. */
   readonly active: number;
-  /** Time since the start before it, ms. */
+  /** Time since the previous start, ms. */
   readonly betweenMs: number;
 }
 
 /**
- * How many runs may be active before further starts wait (BD-5). The duration of a start is work of the platform
- * alone, without model and tools: while it is about as short as without load, the limit grows with each start that
- * reaches it, however long runs take, and faster while starts are as short as ever; when starts take over half as long
- * again, the limit shrinks.
+ * Adaptive limit of active runs, above which further starts wait (BD-5). The limit is adapted to the duration of
+ * starts, because a start contains only work of the platform and no model or tool calls. While starts take about as
+ * long as without load, each start that reaches the limit raises it, regardless of how long runs take; the limit grows
+ * faster while starts are hardly slower than without load. When starts take much longer (SLOWDOWN), the limit shrinks.
  */
 export class ActiveLimit {
   #limit = INITIAL_LIMIT;
@@ -51,7 +66,7 @@ export class ActiveLimit {
 
   /**
    * Adapts the limit to a start that has succeeded.
-   * @param ms its duration
+   * @param ms duration of the start, ms
    * @param active the active runs, including those that are being started
    * @param now milliseconds of a monotonic clock
    */
@@ -70,9 +85,9 @@ export class ActiveLimit {
   }
 
   /**
-   * Updates and returns the duration of a start without load. It falls to the recent average at once; it rises slowly,
-   * with each start while at most one run is active or the limit is at its minimum, because a store or a machine can
-   * become slower permanently, whereas an overload of a few seconds must not raise it.
+   * Updates and returns the estimated duration of a start without load. The estimate falls to the recent average at
+   * once. It rises slowly, and only while at most one run is active or the limit is at its minimum: a store or a
+   * machine can become slower permanently, but an overload of a few seconds must not raise the estimate.
    */
   #learnUnloaded(ms: number, { recent, active, betweenMs }: Observed): number {
     let unloaded = this.#unloadedMs;

@@ -5,7 +5,9 @@ const TENANT = 'acme';
 const LIMITS = { maxQueuedRuns: 2_048, maxQueuedRunsPerTenant: 512 };
 /** Processor time of a StartRun call, ms. */
 const CALL_MS = 1;
-/** Phases of processor time and then waiting time, ms; the first one of a run is its start. */
+/**
+ * Phases of a run, each with its processor time and the waiting time that follows, ms; the first phase is the start.
+ */
 type Work = readonly (readonly [cpu: number, wait: number])[];
 const COMMIT = [1, 4] as const;
 const START = [8, 12] as const;
@@ -18,7 +20,7 @@ interface Task {
   readonly then: () => void;
   readonly onStarted: (() => void) | undefined;
   phase: number;
-  /** Processor time left of the phase, ms. */
+  /** Remaining processor time of the phase, ms. */
   cpu: number;
   /** When the next phase begins. */
   until: number;
@@ -26,7 +28,7 @@ interface Task {
 
 /** Outcomes of a start. */
 interface Caller {
-  /** The run has ended, after this time since the call. */
+  /** Called when the run has ended, with the time since the call. */
   readonly ended: (ms: number) => void;
   readonly rejected: () => void;
 }
@@ -99,7 +101,7 @@ class SimulatedPlatform {
     this.#advance(task);
   }
 
-  /** Begins the next phase of a task after the waiting time of the current one. */
+  /** Begins the next phase of a task after the waiting time of the current phase. */
   #advance(task: Task): void {
     const [, wait = 0] = task.work[task.phase] ?? [];
     task.until = this.now + wait * (0.8 + 0.4 * this.#random());
@@ -146,7 +148,10 @@ function closedLoop(platform: SimulatedPlatform, count: number, forMs: number) {
   return { durations, rejected, perSecond: durations.length / (forMs / 1_000) };
 }
 
-/** Starts `perSecond` runs whether earlier ones have ended or not, and waits until all have. */
+/**
+ * Starts `perSecond` runs regardless of whether earlier runs have ended, and waits until all runs have ended or were
+ * rejected.
+ */
 function openLoop(platform: SimulatedPlatform, perSecond: number, forMs: number) {
   const durations: number[] = [];
   let rejected = 0;
@@ -173,7 +178,7 @@ function quantile(values: readonly number[], part: number): number {
 const SEEDS = [1, 2, 3];
 
 describe('StartQueue on a simulated platform', () => {
-  it.each(SEEDS)('keeps accepted runs short at twice the capacity, seed %i (BD-5)', (seed) => {
+  it.each(SEEDS)('limits run durations at twice the capacity, seed %i (BD-5)', (seed) => {
     const platform = new SimulatedPlatform(seed);
     const unloaded = quantile(closedLoop(platform, 1, 10_000).durations, 0.99);
     const { perSecond } = closedLoop(platform, 8, 5_000);
@@ -185,7 +190,7 @@ describe('StartQueue on a simulated platform', () => {
   });
 
   it.each([8, 16, 32, 64])(
-    'rejects none of a caller that keeps %i runs in flight (BD-5)',
+    'rejects no start of a caller that keeps %i runs in flight (BD-5)',
     (count) => {
       for (const seed of SEEDS) {
         const platform = new SimulatedPlatform(seed);
@@ -197,7 +202,7 @@ describe('StartQueue on a simulated platform', () => {
     },
   );
 
-  it('admits 400 runs with slow models at once, since they use little (BD-5)', () => {
+  it('admits 400 runs with slow models at once, since they use little processor time (BD-5)', () => {
     const platform = new SimulatedPlatform(1);
     let left = 400;
     for (let number = 0; number < 400; number += 1) {

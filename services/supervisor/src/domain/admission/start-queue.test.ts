@@ -31,17 +31,17 @@ function atLimit(tenant: string): StartQueue<StartOrder> {
 }
 
 describe('StartQueue', () => {
-  it('admits as many starts as runs end once the limit is reached (BD-5)', () => {
+  it('admits one start for each run that ends, once the limit is reached (BD-5)', () => {
     const queue = atLimit('acme');
     for (let number = 0; number < 10; number += 1) queue.add(start('acme', number));
-    // The first start since a pause is a probe.
+    // The first start is admitted as a probe.
     const first = queue.next(0);
     expect(first).toEqual(start('acme', 0));
     expect(queue.next(1)).toBeUndefined();
     for (let number = 0; number < 3; number += 1) {
       queue.setActive('acme', `run-of-acme-${number}`, false, 1);
     }
-    // Two, since the probe is active, too.
+    // Two starts are admitted for three ended runs, because the probe is active, too.
     expect([queue.next(1), queue.next(1), queue.next(1)]).toEqual([
       start('acme', 1),
       start('acme', 2),
@@ -50,7 +50,7 @@ describe('StartQueue', () => {
     expect(queue.waiting).toBe(7);
   });
 
-  it('tries one start after a pause at the limit, so that runs that do not end block none (BD-5)', () => {
+  it('admits one start per probe interval at the limit, so that runs that do not end do not block all starts (BD-5)', () => {
     const queue = atLimit('acme');
     for (let number = 0; number < 3; number += 1) queue.add(start('acme', number));
     expect(queue.next(0)).toEqual(start('acme', 0));
@@ -59,7 +59,7 @@ describe('StartQueue', () => {
     expect(queue.next(PROBE_MS + 1)).toBeUndefined();
   });
 
-  it('admits the tenant with the fewest active runs first, and of one tenant the oldest start (BD-5)', () => {
+  it('admits starts of the tenant with the fewest active runs first, oldest first within a tenant (BD-5)', () => {
     const queue = new StartQueue<StartOrder>(LIMITS);
     for (let number = 0; number < 3; number += 1) queue.setActive('acme', `old-${number}`, true, 0);
     for (let number = 0; number < 5; number += 1) queue.add(start('acme', number));
@@ -79,7 +79,7 @@ describe('StartQueue', () => {
     ]);
   });
 
-  it('accepts a burst up to the settings, and rejects more with the setting and a delay (BD-5)', () => {
+  it('accepts a burst up to the configured limits, and rejects further starts with the setting and a retry delay (BD-5)', () => {
     const queue = atLimit('acme');
     const fill = (tenant: string, count: number) => {
       for (let number = 0; number < count; number += 1) {
@@ -108,9 +108,9 @@ describe('StartQueue', () => {
     });
   });
 
-  it('holds one waiting start under lasting load when few runs may be active (BD-5)', () => {
+  it('keeps the queue short under sustained load when the limit of active runs is low (BD-5)', () => {
     const queue = new StartQueue<StartOrder>(LIMITS);
-    // Starts beside other runs take longer than the first one.
+    // A start takes 20 ms without other active runs, and longer with active runs.
     queue.observe(20, 0);
     const running = Array.from({ length: MIN_ACTIVE_RUNS }, (_, run) => start('acme', run));
     for (const { run_id: runId } of running) queue.setActive('acme', runId, true, 0);
@@ -131,7 +131,7 @@ describe('StartQueue', () => {
     };
     const above: number[] = [];
     for (let now = 0; now < 30_000; now += 25) {
-      // A run ends every 25 ms, in which two starts arrive.
+      // Every 25 ms, one run ends and two starts arrive.
       const [ended] = running.splice(0, 1);
       if (now > 200 && ended !== undefined) queue.setActive('acme', ended.run_id, false, now);
       else if (ended !== undefined) running.unshift(ended);
@@ -151,10 +151,10 @@ describe('StartQueue', () => {
     expect(() => queue.reserve('acme', 0)).not.toThrow();
   });
 
-  it('holds few starts of a tenant whose load grows, and rejects none of another tenant (BD-5)', () => {
+  it('queues few starts of a tenant whose load grows, and rejects no start of another tenant (BD-5)', () => {
     const queue = atLimit('acme');
     const most = Math.floor(queue.limit / 4);
-    // One start at a time, each long after the one before: no burst.
+    // Places starts so far apart that they are not a burst.
     const place = (number: number) => {
       const release = queue.reserve('acme', number * 1_001);
       queue.add(start('acme', number));
@@ -165,9 +165,10 @@ describe('StartQueue', () => {
     expect(() => queue.reserve('rivals', most * 1_001)).not.toThrow();
   });
 
-  it('keeps the loads of a limited number of tenants, those that started runs last (BD-5)', () => {
+  it('keeps the load of a limited number of tenants, and evicts the least recently used tenant (BD-5)', () => {
     const queue = atLimit('acme');
-    // A burst up to the settings; after its rejection, no further burst is accepted.
+    // Fills the queue of the tenant with a burst. The next start is rejected, and after a rejection no further burst is
+    // accepted.
     for (let number = 0; number < LIMITS.maxQueuedRunsPerTenant; number += 1) {
       const release = queue.reserve('acme', 0);
       queue.add(start('acme', number));
@@ -192,7 +193,7 @@ describe('ActiveLimit', () => {
     expect(limit.current).toBeGreaterThanOrEqual(499);
   });
 
-  it('grows faster while starts are as short as ever, so that many long runs start soon (BD-5)', () => {
+  it('grows exponentially while starts take no longer than without load (BD-5)', () => {
     const limit = new ActiveLimit();
     const starts = [];
     for (let active = limit.current; active < 500; active = limit.current) {
@@ -202,7 +203,7 @@ describe('ActiveLimit', () => {
     expect(starts.length).toBeLessThan(80);
   });
 
-  it('shrinks while starts take over half as long again, down to a minimum (BD-5)', () => {
+  it('shrinks down to a minimum while starts take much longer than without load (BD-5)', () => {
     const limit = new ActiveLimit();
     for (let number = 0; number < 20; number += 1) limit.observe(20, 1, number);
     const before = limit.current;
@@ -214,14 +215,17 @@ describe('ActiveLimit', () => {
   it.each([
     ['few', 4],
     ['many', 100],
-  ])('grows again on a machine that stays slower while %s runs are active (BD-5)', (_, active) => {
-    const limit = new ActiveLimit();
-    limit.observe(20, 1, 0);
-    for (let now = 0; now < 180_000; now += PROBE_MS) limit.observe(100, active, now);
-    expect(limit.current).toBeGreaterThan(MIN_ACTIVE_RUNS);
-  });
+  ])(
+    'grows again when the machine has become permanently slower and %s runs are active (BD-5)',
+    (_, active) => {
+      const limit = new ActiveLimit();
+      limit.observe(20, 1, 0);
+      for (let now = 0; now < 180_000; now += PROBE_MS) limit.observe(100, active, now);
+      expect(limit.current).toBeGreaterThan(MIN_ACTIVE_RUNS);
+    },
+  );
 
-  it('does not learn the time of a start from an overload of seconds (BD-5)', () => {
+  it('does not raise the unloaded duration of starts during an overload of a few seconds (BD-5)', () => {
     const limit = new ActiveLimit();
     limit.observe(5, 1, 0);
     for (let now = 0; now < 10_000; now += 25) limit.observe(20, limit.current, now);

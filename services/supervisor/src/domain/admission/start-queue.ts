@@ -2,7 +2,7 @@ import { OverloadedError } from '@writ/kernel';
 import { ActiveLimit, average } from './active-limit.ts';
 import { TenantLoad } from './tenant-load.ts';
 
-/** Limits of the runs that wait for their start. */
+/** Limits of the runs that are waiting to start. */
 export interface QueueLimits {
   readonly maxQueuedRuns: number;
   readonly maxQueuedRunsPerTenant: number;
@@ -15,19 +15,22 @@ export interface StartOrder {
   readonly run_id: string;
 }
 
-/** While the limit of active runs is reached, one start is tried after this time, ms: it shows whether load has fallen. */
+/**
+ * Interval at which one start is admitted as a probe while the limit of active runs is reached, ms. The duration of the
+ * probe shows whether the load has decreased.
+ */
 export const PROBE_MS = 250;
-/** Most starts in progress, so that orders that end runs always have capacity. */
+/** Maximum number of starts in progress, so that orders that end runs always have capacity. */
 const MAX_STARTING = 16;
 /** A tenant may have this many waiting starts under any load. */
 const MIN_QUEUED_RUNS = 1;
-/** The duration of runs before the first has ended, ms. */
+/** Assumed duration of a run until the first run has ended, ms. */
 const INITIAL_RUN_MS = 1_000;
 const RUN_WEIGHT = 0.1;
 /** Limits of the delay after which a rejected start is retried, ms. */
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 30_000;
-/** Limit of tenants with a load; that of an evicted tenant begins again. */
+/** Maximum number of tenants whose load is kept; the load of an evicted tenant is reset. */
 export const MAX_TENANTS = 10_000;
 
 interface Activity {
@@ -36,16 +39,16 @@ interface Activity {
 }
 
 /**
- * The starts that wait for running work, and how many may wait (BD-5). A state machine: times are passed in, in
- * milliseconds of a monotonic clock.
+ * Queues starts while too many runs are active, and limits how many starts may wait (BD-5). A state machine: times are
+ * passed in, in milliseconds of a monotonic clock.
  *
- * A start is admitted while fewer runs are active than the {@link ActiveLimit} permits. The next one is that of the
- * tenant with the fewest active runs.
+ * A start is admitted while the number of active runs is below the {@link ActiveLimit}. The next start is taken from
+ * the tenant with the fewest active runs.
  *
- * Of each tenant, at least one start and a quarter as many starts as runs may be active may wait, so that accepted runs
- * wait a fraction of the time they take. Beyond that, the {@link TenantLoad} of a tenant decides: a burst may fill the
- * queue up to the settings, and a start that follows the end of a run is accepted, so that callers that keep a number
- * of runs in flight need not retry.
+ * Each tenant may always have waiting starts up to a quarter of the limit of active runs, but at least one, so that an
+ * accepted run waits only a fraction of its duration. Beyond that, the {@link TenantLoad} of the tenant decides: a
+ * burst may fill the queue up to the configured limits, and a start that follows the end of a run is accepted, so that
+ * callers that keep a constant number of runs in flight need not retry.
  */
 export class StartQueue<Order extends StartOrder> {
   readonly #limits: QueueLimits;
@@ -58,7 +61,7 @@ export class StartQueue<Order extends StartOrder> {
   readonly #active = new Map<string, Activity>();
   /** Reserved capacity for starts that are being recorded, by tenant. */
   readonly #reserved = new Map<string, number>();
-  /** By tenant, the one that least recently started a run first. */
+  /** By tenant, least recently used first. */
   readonly #loads = new Map<string, TenantLoad>();
   #lastStartAt = Number.NEGATIVE_INFINITY;
   #runMs: number | undefined;
@@ -85,8 +88,8 @@ export class StartQueue<Order extends StartOrder> {
   }
 
   /**
-   * Reserves capacity for a start that is about to be recorded. Returns the function that releases it; call it once the
-   * order has been added or was not placed.
+   * Reserves capacity for a start that is about to be recorded. Returns a function that releases the capacity; call the
+   * function after the order has been added, or if the order was not placed.
    * @throws OverloadedError START_QUEUE_FULL with `retry_after_ms`, naming limit and setting
    */
   reserve(tenant: string, now: number): () => void {
@@ -115,13 +118,13 @@ export class StartQueue<Order extends StartOrder> {
     this.#waiting.set(id, order);
   }
 
-  /** Replaces the starts that wait by those of the store, where several replicas take from it. */
+  /** Replaces the waiting starts with the waiting starts in the store, because other replicas may have taken starts. */
   replace(orders: readonly Order[]): void {
     this.#waiting.clear();
     for (const order of orders) this.add(order);
   }
 
-  /** Takes the next start of the queue, if one may start now. */
+  /** Takes the next start from the queue, if a start is currently permitted. */
   next(now: number): Order | undefined {
     if (this.#waiting.size === 0 || this.#starting.size >= MAX_STARTING) return undefined;
     const isProbe = now - this.#lastStartAt >= PROBE_MS;
@@ -157,7 +160,7 @@ export class StartQueue<Order extends StartOrder> {
     }
   }
 
-  /** Replaces the active runs by those of the store. */
+  /** Replaces the active runs with the active runs in the store. */
   replaceActive(runs: Iterable<Omit<StartOrder, 'order_id'>>, now: number): void {
     const before = new Map(this.#active);
     this.#active.clear();
@@ -182,7 +185,10 @@ export class StartQueue<Order extends StartOrder> {
     }
   }
 
-  /** Per tenant alone: the starts of one tenant must not keep out those of another. */
+  /**
+   * Rejects a start if the load of the tenant grows beyond the capacity. Each tenant is checked separately, because the
+   * starts of one tenant must not block the starts of another.
+   */
   #assertNotGrowing(tenant: string, now: number): void {
     const waiting = this.#waitingOf(tenant);
     const inFlight = waiting + (this.#activeByTenant().get(tenant) ?? 0);
@@ -206,7 +212,7 @@ export class StartQueue<Order extends StartOrder> {
     const waitMs = Math.ceil(Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, perRunMs * used)));
     return new OverloadedError(
       'START_QUEUE_FULL',
-      `${whose} ${used} runs that wait for their start, and at most ${limit} may wait now (${setting}, less under lasting load); retry in ${waitMs} ms.`,
+      `${whose} ${used} runs that are waiting to start, and at most ${limit} may wait now (${setting}, less under sustained load); retry in ${waitMs} ms.`,
       { setting, used: String(used), limit: String(limit), retry_after_ms: String(waitMs) },
     );
   }
@@ -217,7 +223,10 @@ export class StartQueue<Order extends StartOrder> {
     return count;
   }
 
-  /** The oldest start of the tenant with the fewest active runs; among equals, the oldest. */
+  /**
+   * Returns the oldest start of the tenant with the fewest active runs; if several tenants have the fewest, the oldest
+   * of their starts.
+   */
   #nextStart(): Order | undefined {
     const heads = new Map<string, Order>();
     for (const order of this.#waiting.values()) {

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BURST_MS, CALM_MS, LEVEL_MS, MIN_LEVEL, TenantLoad } from './tenant-load.ts';
 
-/** The starts that may wait under any load. */
+/** Number of starts that may wait under any load. */
 const MOST = 2;
-/** The runs that the platform serves at once. */
+/** Number of runs that the platform serves at the same time. */
 const ACTIVE = 6;
-/** What a tenant may have in flight under any load. */
+/** Number of runs that a tenant may have in flight under any load. */
 const ALWAYS = Math.max(MIN_LEVEL, ACTIVE + MOST);
 
-/** A tenant whose first runs are active and whose other starts wait. */
+/** A tenant: up to `ACTIVE` of its runs are active, and its other starts wait. */
 class Tenant {
   readonly load = new TenantLoad();
   inFlight = 0;
@@ -30,7 +30,7 @@ class Tenant {
 }
 
 describe('TenantLoad', () => {
-  it('accepts every start that follows the end of a run, for any number in flight (BD-5)', () => {
+  it('accepts every start that follows the end of a run, for any number of runs in flight (BD-5)', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 256 }),
@@ -54,11 +54,11 @@ describe('TenantLoad', () => {
     );
   });
 
-  it('limits what is in flight while twice as many starts arrive as runs end (BD-5)', () => {
+  it('limits the runs in flight while twice as many starts arrive as runs end (BD-5)', () => {
     fc.assert(
       fc.property(fc.integer({ min: 5, max: 200 }), fc.nat(64), (everyMs, before) => {
         const tenant = new Tenant();
-        // A number in flight that was kept before does not remain.
+        // Runs that were in flight before do not raise the limit permanently.
         for (let number = 0; number < before; number += 1) tenant.start(0);
         let now = CALM_MS;
         let rejected = 0;
@@ -88,9 +88,9 @@ describe('TenantLoad', () => {
     expect(fill(now + CALM_MS + 2)).toBe(100);
   });
 
-  it('does not count starts at twice the rate of recent ends as a burst (BD-5)', () => {
+  it('does not accept starts at twice the recent rate of ended runs as a burst (BD-5)', () => {
     const tenant = new Tenant();
-    // One run at a time, 50 per second.
+    // Runs one after the other, at 50 runs per second.
     let now = 0;
     for (; now < LEVEL_MS * 2; now += 20) {
       tenant.start(now);
@@ -104,13 +104,13 @@ describe('TenantLoad', () => {
       most = Math.max(most, tenant.inFlight);
     }
     expect(most).toBeLessThanOrEqual(ALWAYS + 2);
-    // Many at once are a burst, once starts have been accepted for a while.
+    // After some time without a rejection, many starts at once are accepted as a burst.
     while (tenant.inFlight > 0) tenant.end();
     now += LEVEL_MS * 2;
     for (let number = 0; number < 64; number += 1) expect(tenant.start(now)).toBe(true);
   });
 
-  it('resets the level of a tenant that has less in flight (BD-5)', () => {
+  it('resets the level of a tenant that has fewer runs in flight (BD-5)', () => {
     const tenant = new Tenant();
     for (let number = 0; number < 64; number += 1) tenant.start(0);
     while (tenant.inFlight > ACTIVE) tenant.end();

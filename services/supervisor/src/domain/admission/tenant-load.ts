@@ -1,50 +1,57 @@
 /** Longest burst, ms. */
 export const BURST_MS = 1_000;
-/** Starts of a burst come at least this many times as fast as runs end, and as they recently ended. */
+/**
+ * Minimum ratio of accepted starts to ended runs in a burst. If fewer runs have ended than the recent rate predicts,
+ * the predicted number is used.
+ */
 const BURST_RATIO = 4;
 /** Time without a rejection after which the next burst is accepted, ms. */
 export const CALM_MS = 5_000;
 /** A tenant may have this many runs in flight under any load. */
 export const MIN_LEVEL = 3;
-/** Window of the level and of the rate at which runs end, ms; both are kept for the next window. */
+/** Window over which the level and the rate of ending runs are measured, ms; both apply to the next window. */
 export const LEVEL_MS = 5_000;
 
-/** What a tenant has in flight when a start arrives. */
+/** Number of starts and runs of a tenant when a start arrives. */
 export interface InFlight {
-  /** The starts that wait. */
+  /** Number of waiting starts. */
   readonly waiting: number;
-  /** The starts that wait, and the active runs. */
+  /** Number of waiting starts and active runs. */
   readonly inFlight: number;
-  /** The starts that may wait under any load. */
+  /** Number of starts that may wait under any load. */
   readonly most: number;
 }
 
 /**
- * Whether the load of a tenant grows beyond the capacity (BD-5). A state machine: times are passed in, in milliseconds
- * of a monotonic clock.
+ * Detects whether the load of a tenant grows beyond the capacity (BD-5). A state machine: times are passed in, in
+ * milliseconds of a monotonic clock.
  *
- * A caller that keeps a number of runs in flight starts them in a burst, and each later one when an earlier one has
- * ended: it holds its level. A caller that starts runs regardless of those that end raises its level without end; its
- * starts beyond the level are rejected, and each rejection lowers the level, until no more starts wait than may wait
- * under any load.
+ * The level is the number of runs in flight that a tenant has recently reached. A caller that keeps a constant number
+ * of runs in flight starts them in a burst, and then one run whenever another ends, so that its level stays constant. A
+ * caller that starts runs regardless of how many end would raise its level without limit; its starts beyond the level
+ * are rejected, and each rejection lowers the level, until the number of waiting starts is within the number that may
+ * wait under any load.
  */
 export class TenantLoad {
-  /** The most runs that the tenant recently had in flight, less one for each rejection. */
+  /** Maximum number of runs that the tenant recently had in flight, less one for each rejection. */
   #level = MIN_LEVEL;
-  /** The same since {@link #levelAt}. */
+  /** The level measured since {@link #levelAt}, for the next window. */
   #nextLevel = MIN_LEVEL;
   #levelAt = 0;
-  /** When starts began to wait. */
+  /** Time of the last start that arrived while no start was waiting. */
   #burstAt = 0;
-  /** Starts that were accepted, and runs that have ended since then. */
+  /** Number of starts accepted and runs ended since {@link #burstAt}. */
   #accepted = 0;
   #ended = 0;
-  /** Runs that have ended since {@link #levelAt}, and per ms in the time before it. */
+  /**
+   * Number of runs that have ended since {@link #levelAt}, and the rate per ms at which runs ended in the previous
+   * window.
+   */
   #endedNow = 0;
   #endRate = 0;
   #rejectedAt = Number.NEGATIVE_INFINITY;
 
-  /** Decides on a start that arrives. */
+  /** Returns whether a start is accepted, and updates the level. */
   accepts({ waiting, inFlight, most }: InFlight, now: number): boolean {
     if (waiting === 0) {
       this.#burstAt = now;
@@ -68,7 +75,10 @@ export class TenantLoad {
     return true;
   }
 
-  /** Records a rejection, also one by the settings: a tenant must not stay at their limits (BD-5). */
+  /**
+   * Records a rejection. Also called for a rejection by the configured limit per tenant, so that the load of a tenant
+   * does not stay at this limit (BD-5).
+   */
   rejected(now: number): void {
     this.#level = Math.max(MIN_LEVEL, this.#level - 1);
     this.#nextLevel = Math.min(this.#nextLevel, this.#level);
@@ -83,7 +93,8 @@ export class TenantLoad {
 
   #isBurst(now: number): boolean {
     if (now - this.#burstAt > BURST_MS || now - this.#rejectedAt < CALM_MS) return false;
-    // At first none of its runs has ended; without the earlier rate, any start would count as part of a burst.
+    // The rate of the previous window is a lower bound, because at the beginning of a burst few of its runs have ended,
+    // and without this bound every start would be accepted.
     const expected = Math.max(this.#ended, this.#endRate * (now - this.#burstAt));
     return this.#accepted >= BURST_RATIO * expected;
   }

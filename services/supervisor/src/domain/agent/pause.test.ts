@@ -30,14 +30,14 @@ describe('slot state', () => {
     expect(holds(paused, 5_001)).toBe(false);
   });
 
-  it('ends a pause whose time a wrong clock of spawn-budget gave (BD-3)', () => {
+  it('ends a pause that spawn-budget recorded with a clock that is ahead (BD-3)', () => {
     const paused = after(NOTHING, 'paused', HOUR_MS, 0);
     expect(paused.pausedSince).toEqual(at(0));
     expect(pauseHolds(paused, at(7_000), at(2_000))).toBe(false);
     expect(after(paused, 'resumed', 2_000).pausedSince).toBeNull();
   });
 
-  it('ends a pause that the supervisor recorded with a wrong clock (BD-3)', () => {
+  it('ends a pause that the supervisor recorded with a clock that was ahead (BD-3)', () => {
     const paused = after(NOTHING, 'paused', HOUR_MS);
     expect(pauseHolds(paused, undefined, at(2_000))).toBe(true);
     expect(pauseHolds(paused, at(7_000), at(2_000))).toBe(false);

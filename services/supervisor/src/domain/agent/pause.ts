@@ -1,6 +1,9 @@
 import { isOfWrongClock } from '../clock/wrong-clock.ts';
 
-/** What is known of an agent's slot (SB-4). Times are those of spawn-budget, or slightly earlier. */
+/**
+ * Last known pause or resumption of an agent (SB-4). Each time is a time on the clock of spawn-budget, or the time of
+ * the request that caused the change, which is slightly earlier.
+ */
 export interface SlotKnowledge {
   /** Null while the agent is not paused. */
   readonly pausedSince: Date | null;
@@ -19,8 +22,9 @@ export interface SlotChange {
 const GRANT_LIFE_MS = 5_000;
 
 /**
- * The state after a change at `at`. Changes arrive in responses and as events, so an older one may arrive after a
- * newer one: it is ignored. A time that a wrong clock gave counts as now, so that no later change seems older (BD-3).
+ * Returns the state after a change. A change that is older than the last one is ignored, because changes arrive both in
+ * responses and as events. A time that a wrong clock recorded is replaced by the current time, so that later changes do
+ * not seem older (BD-3).
  */
 export function afterSlotChange(
   known: SlotKnowledge,
@@ -35,9 +39,9 @@ export function afterSlotChange(
 }
 
 /**
- * Whether the agent is rejected because it is paused. A grant that expires later than all grants signed before the
- * pause was signed after it: the agent has a slot again, and the event is late. When a wrong clock gave the time of the
- * pause, a current grant decides (BD-3).
+ * Whether the agent is rejected because it is paused. A grant that expires more than {@link GRANT_LIFE_MS} after the
+ * pause was signed after the pause, so the agent has a slot again and only the event of its resumption is late. If a
+ * wrong clock recorded the pause, any presented grant ends the pause (BD-3).
  * @param grantExpiresAt expiry of the presented slot grant; undefined without one
  */
 export function pauseHolds(

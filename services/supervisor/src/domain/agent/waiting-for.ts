@@ -1,9 +1,9 @@
 import { codeWaitFrom, codeWaitSentence } from '@writ/kernel';
 
-/** The name of a signal that answers a question to a person starts with this (AG-4). */
+/** Prefix of the names of signals that contain the answer of a person (AG-4). */
 const HUMAN_REPLY = 'human_reply:';
 
-/** The fields of an agent that decide whether it works. */
+/** The fields of an agent that {@link hasWorkingDescendant} uses. */
 interface TreeAgent {
   readonly instance: string;
   readonly parent_instance: string | null;
@@ -33,8 +33,8 @@ export function awaitsReply(waitingFor: string | null, child: string): boolean {
 }
 
 /**
- * Returns why an agent waits for the code with which it started, in one sentence; undefined when it waits for nothing
- * else than people, time and other agents (BD-6).
+ * Returns one sentence that says why an agent waits for the code version with which it started; undefined if it does
+ * not wait for code (BD-6).
  */
 export function operatorWait(agent: {
   readonly instance: string;

@@ -20,8 +20,8 @@ export interface Edit {
 }
 
 /**
- * Denies a change of an argument that the policy does not let approvers change (SV-5). The value that a revise rule
- * sets is not a change by the approver, who accepts a proposal of the policy with it.
+ * Denies a change of an argument that the policy does not let approvers change (SV-5). A value that a revise rule sets
+ * does not count as a change by the approver, because the approver accepts the revision of the policy.
  * @param revise returns the arguments after the revisions of the policy
  * @throws PermissionDeniedError APPROVAL_ARGUMENT_LOCKED naming the arguments
  */
@@ -39,7 +39,7 @@ export function assertEditable(
   const [subject, verb] = denied.length === 1 ? ['Argument', 'is'] : ['Arguments', 'are'];
   const may =
     editable.length === 0
-      ? 'the policy lets approvers change no argument; approve the action unchanged or reject it'
+      ? 'the policy does not let approvers change arguments; approve the action unchanged or reject it'
       : `the policy lets approvers change only ${editable.join(', ')}`;
   throw new PermissionDeniedError(
     'APPROVAL_ARGUMENT_LOCKED',
@@ -54,7 +54,7 @@ function changedNames(before: JsonObject, after: JsonObject): string[] {
   return [...names].filter((name) => !same(before[name], after[name]));
 }
 
-/** The arguments `before`, with those of `after` for `names`. */
+/** Returns `before`, with the arguments `names` taken from `after`. */
 function withValues(before: JsonObject, after: JsonObject, names: readonly string[]): JsonObject {
   const kept = Object.entries(before).filter(([name]) => !names.includes(name));
   const taken = Object.entries(after).filter(([name]) => names.includes(name));

@@ -44,16 +44,16 @@ export interface EvidenceStep extends Omit<StepRecord, 'action' | 'verdict'> {
   readonly truncated: boolean;
 }
 
-/** What an approver sees of the run. */
+/** Evidence of a run as an approver sees it. */
 export interface Evidence {
   readonly goal: string;
-  /** Empty when the policy names no recorded fact, or the facts exceed the size limit. */
+  /** Empty when none of the facts that the policy shows is recorded, or the facts exceed the size limit. */
   readonly factsJson: string;
   readonly steps: readonly EvidenceStep[];
   readonly truncated: boolean;
 }
 
-/** Selects what the policy shows to approvers, within the size limits (SV-5, PE-1, BD-1). */
+/** Selects the evidence that the policy shows to approvers, within the size limits (SV-5, PE-1, BD-1). */
 export function selectEvidence(policy: Policy, records: EvidenceRecords): Evidence {
   const { evidence } = policy;
   const goal = cut(evidence.goal ? records.goal : '', MAX_GOAL);
@@ -74,7 +74,10 @@ export function selectEvidence(policy: Policy, records: EvidenceRecords): Eviden
   };
 }
 
-/** The latest steps that fit into the size limit. If the policy hides the history, only the steps whose results are evidence. */
+/**
+ * Returns the latest steps that fit into the size limit; if the policy hides the history, only steps whose results are
+ * evidence.
+ */
 function selectSteps(
   policy: Policy,
   records: readonly StepRecord[],

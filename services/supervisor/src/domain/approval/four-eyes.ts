@@ -19,7 +19,7 @@ export interface FourEyesSettings {
 
 /**
  * Denies an approval by the person who started the run, unless the policy permits it (SV-5). The same applies to
- * resolving the outcome of a call, which releases what the call counted towards caps.
+ * resolving the outcome of a call, because a resolution can release the amounts that the call counted towards caps.
  * @throws PermissionDeniedError FOUR_EYES_REQUIRED
  */
 export function assertFourEyes(

@@ -42,7 +42,7 @@ export type YesOutcome =
   | {
       readonly kind: 'go';
       readonly action: RecordedAction;
-      /** Whether the arguments differ from those of the approval. */
+      /** Whether the arguments differ from the arguments of the approval. */
       readonly edited: boolean;
       /** `approved_by_human` or `approved_with_cap:<n>`. */
       readonly basis: string;
@@ -105,7 +105,10 @@ function editedAction({ action, edits }: Yes): RecordedAction {
   );
 }
 
-/** The arguments as the tool receives them. Only the program knows the schema of a tool that it executes itself. */
+/**
+ * Returns the arguments as the tool receives them. The arguments of a client-executed tool are not checked, because
+ * only its program knows their schema.
+ */
 function checkShape(
   { kind, name, args }: ToolAction | ClientToolAction,
   tool: ReviewedTool | undefined,
@@ -132,7 +135,7 @@ function checkShape(
   );
 }
 
-/** The field of the request that has the arguments: there is one only if the answer has edits. */
+/** Returns the request field that contains the arguments, for the error; empty if the answer has no edits. */
 function fieldOf({ edits }: Yes): { readonly field?: string } {
   return edits === undefined ? {} : { field: EDITS_FIELD };
 }
@@ -144,7 +147,7 @@ function checkCaps(policy: Policy, tool: string, args: JsonObject, yes: Yes): st
   const { reason, message } = check;
   switch (reason) {
     case 'above_human_cap': {
-      // Each cap alone, to find the one that is exceeded.
+      // Checks each cap separately, to find the cap that is exceeded.
       const cap = humanCaps(policy, { tool, approver }).find(
         (one) =>
           !checkHumanDecision({ ...policy, humanCaps: [one] }, { tool, args, approver }).allowed,

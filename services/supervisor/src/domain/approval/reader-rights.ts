@@ -11,7 +11,7 @@ import { assertFourEyes, type FourEyesSettings } from './four-eyes.ts';
 
 /** The pending approval that a person reads. */
 export interface ReadApproval {
-  /** `action`: an action waits for its approval; `resolve`: a person must state the unknown outcome of a call (TG-5). */
+  /** `action`: an action waits for approval; `resolve`: a person must state the unknown outcome of a call (TG-5). */
   readonly kind: 'action' | 'resolve';
   /** Empty when the action is not a tool call. */
   readonly tool: string;
@@ -24,13 +24,13 @@ export interface ReadApproval {
 /** An argument that an approver may change. */
 export interface EditableArgument {
   readonly argument: string;
-  /** The reader's cap, in the argument's own unit; undefined without one. */
+  /** The reader's cap, in the unit of the argument; undefined if the reader has no cap. */
   readonly max: number | undefined;
   /** Undefined when the tool declares no precision. */
   readonly decimals: number | undefined;
 }
 
-/** What policy and settings let the reader do, as far as it depends on the reader. */
+/** What a reader may do with an approval, according to the policy and the settings. */
 export interface ReaderRights {
   readonly mayApprove: boolean;
   /** Whether the reader may approve with other values of editable arguments. */

@@ -11,7 +11,7 @@ export function actionFacts(prefix: string, action: RecordedAction | undefined):
   if (action === undefined) return {};
   return {
     [`${prefix}_name`]: actionName(action),
-    // Its name may be that of a tool of the gateway.
+    // Recorded because a client-executed tool can have the same name as a tool of the gateway.
     ...(action.kind === 'client_tool' && { [`${prefix}_kind`]: action.kind }),
     [`${prefix}_digest`]: canonicalDigest({ ...action }),
   };

@@ -191,7 +191,7 @@ describe('planChild', () => {
     expect(plan({ tools: ['look'] }).manifest.initialToolChoice).toBe('');
   });
 
-  it('keeps a delegation as the initial tool choice, whatever tools are requested (AG-2, SUP-9)', () => {
+  it('keeps a handoff as the initial tool choice if its sub-agent exists (AG-2, SUP-9)', () => {
     const nested = { ...SCOUT, subAgents: LEAD.subAgents, initialToolChoice: 'handoff_scout' };
     const choiceOf = (child: AgentManifest) =>
       planChild(PARENT, child, { ...NO_TERMS, tools: ['look'] }, 'op-1').manifest.initialToolChoice;

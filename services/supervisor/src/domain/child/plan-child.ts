@@ -49,9 +49,9 @@ export interface ChildPlan {
 }
 
 /**
- * Returns the effective limits of a child (SUP-9): of each budget, the priority and the retention the lowest that its
- * parent, its manifest and the request allow. A requested tool or model that the manifest does not list is rejected, and
- * so is a requested budget above the parent's.
+ * Returns the effective limits of a child (SUP-9). Each budget, the priority and the retention are the lowest that the
+ * parent, the manifest of the child and the request allow. A requested tool or model that the manifest does not allow
+ * is rejected, as is a requested budget above the budget of the parent.
  * @throws InvalidRequestError BUDGET_ABOVE_PARENT, TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED naming the field
  */
 export function planChild(
@@ -83,7 +83,7 @@ export function planChild(
   };
 }
 
-/** The request's names of the dimensions of a budget. */
+/** Names of the budget dimensions in requests. */
 const DIMENSIONS: Readonly<Record<keyof ExecutionBudget, string>> = {
   maxTokens: 'max_tokens',
   maxCostNanoUsd: 'max_cost_nano_usd',
@@ -108,7 +108,10 @@ function assertWithin({ instance, executionBudget }: Parent, asked: ExecutionBud
   }
 }
 
-/** The least of manifest, request and parent; of active time, the parent's remainder. */
+/**
+ * Returns the lowest of the budgets of the manifest, the request and the parent. For active time, the budget of the
+ * parent is its remaining active time.
+ */
 function budgetOf(
   { executionBudget, activeMs }: Parent,
   child: AgentManifest,

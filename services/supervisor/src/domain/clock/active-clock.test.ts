@@ -5,7 +5,7 @@ import { activeMsAt, cut, leaseExpired, STOPPED_CLOCK, seen, stopped } from './a
 const at = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms);
 
 describe('the active clock', () => {
-  it('runs from the first activity to the stop, and is stopped in between (EM-1)', () => {
+  it('counts time from an activity until the clock is stopped, and no time while it is stopped (EM-1)', () => {
     const working = seen(STOPPED_CLOCK, at(0));
     expect(activeMsAt(working, at(700))).toBe(700);
     const waiting = stopped(working, at(1_000));
@@ -13,7 +13,7 @@ describe('the active clock', () => {
     expect(activeMsAt(seen(waiting, at(200_000)), at(200_500))).toBe(1_500);
   });
 
-  it('is cut at the last activity after a restart', () => {
+  it('excludes the time between the last activity and a restart', () => {
     const clock = seen(seen(STOPPED_CLOCK, at(0)), at(400));
     expect(activeMsAt(cut(clock), at(9_000))).toBe(400);
     expect(cut(STOPPED_CLOCK)).toMatchObject({ activeMs: 0, activeSince: null });
@@ -52,18 +52,18 @@ describe('the active clock', () => {
     );
   });
 
-  it('stops at the end of a lease, however late the event arrives (EM-1)', () => {
+  it('stops at the end of a lease, regardless of when the event arrives (EM-1)', () => {
     const working = seen(STOPPED_CLOCK, at(0));
     expect(activeMsAt(leaseExpired(working, at(400)), at(9_000))).toBe(400);
     const back = seen(seen(working, at(5_000)), at(6_000));
     expect(activeMsAt(leaseExpired(back, at(400)), at(6_100))).toBe(500);
-    // An expiry event from before an older stop.
+    // An expiry event that is older than the last stop has no effect.
     const again = seen(stopped(working, at(1_000)), at(2_000));
     expect(leaseExpired(again, at(700))).toBe(again);
     expect(leaseExpired(stopped(working, at(1_000)), at(700)).activeMs).toBe(1_000);
   });
 
-  it('counts exactly the time under a lease, except activity before a late expiry event (EM-1)', () => {
+  it('counts exactly the leased time, except that of a new lease before a late expiry event (EM-1)', () => {
     const lease = fc.record({
       lasts: fc.integer({ min: 1, max: 1_000 }),
       /** Activities after the first, relative to the start. */

@@ -15,13 +15,16 @@ export const STOPPED_CLOCK: ActiveClock = Object.freeze({
   lastSeenAt: null,
 });
 
-/** Active milliseconds at `at`; a clock that was set back adds nothing. */
+/**
+ * Returns the active time at `at`, in milliseconds; never less than the recorded time, even if the system clock was set
+ * back.
+ */
 export function activeMsAt(clock: ActiveClock, at: Date): number {
   if (clock.activeSince === null) return clock.activeMs;
   return clock.activeMs + Math.max(0, at.getTime() - clock.activeSince.getTime());
 }
 
-/** The clock after an activity at `at`: it runs, from `at` if it was stopped. */
+/** Returns the running clock after an activity at `at`; a stopped clock starts at `at`. */
 export function seen(clock: ActiveClock, at: Date): ActiveClock {
   return {
     activeMs: clock.activeMs,
@@ -40,8 +43,9 @@ export function stopped(clock: ActiveClock, at: Date): ActiveClock {
 }
 
 /**
- * The clock after the lease on the agent's slot expired at `at`, which may be in the past: later time does not
- * count. An agent that was active after `at` has a new lease, at the latest from its last activity on.
+ * Returns the clock after the lease on the agent's slot expired at `at`, which may be in the past. Time after `at` is
+ * not counted. Exception: if the agent was active after `at`, it has a new lease, and the time since its last activity
+ * is counted.
  */
 export function leaseExpired(clock: ActiveClock, at: Date): ActiveClock {
   const { activeSince, lastSeenAt } = clock;
@@ -54,7 +58,7 @@ export function leaseExpired(clock: ActiveClock, at: Date): ActiveClock {
   };
 }
 
-/** The clock after a restart of the supervisor: time after the last activity does not count. */
+/** Returns the clock, stopped at the last activity, after a restart of the supervisor. */
 export function cut(clock: ActiveClock): ActiveClock {
   return stopped(clock, clock.lastSeenAt ?? clock.activeSince ?? new Date(0));
 }

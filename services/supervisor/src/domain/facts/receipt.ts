@@ -44,8 +44,9 @@ export interface ApprovedCall {
 }
 
 /**
- * Whether a receipt matches an approved call: same tool and same argument bytes. The gateway never received a
- * voided call, so its receipt names only the call.
+ * Whether a receipt matches an approved call, that is, has the same tool and the same argument digest. The receipt of a
+ * voided call contains neither the tool nor the arguments, because the gateway never received the call, so it matches
+ * the approved call regardless of them.
  */
 export function matchesCall(
   receipt: Receipt,

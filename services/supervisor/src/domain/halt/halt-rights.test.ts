@@ -7,7 +7,7 @@ const RUN = { tenant: 'acme', runId: 'run-1' };
 const OTHER_TENANTS_RUN = { tenant: 'rivals', runId: 'run-1' };
 
 describe('assertMayHalt', () => {
-  it('allows an admin the own tenant, and an operator everything (SV-9, SYS-6)', () => {
+  it('allows an admin to halt their own tenant, and an operator to halt everything (SV-9, SYS-6)', () => {
     for (const scope of [{ tenant: 'acme' }, RUN, { ...RUN, instance: 'lead-1' }]) {
       expect(() => assertMayHalt(ADMIN, scope)).not.toThrow();
     }
@@ -21,7 +21,7 @@ describe('assertMayHalt', () => {
     [{ tenant: 'rivals' }, 'OPERATOR_REQUIRED'],
     [OTHER_TENANTS_RUN, 'RUN_NOT_FOUND'],
     [{ ...OTHER_TENANTS_RUN, instance: 'lead-1' }, 'RUN_NOT_FOUND'],
-  ])('denies an admin %j: %s (SV-9, SYS-6)', (scope, reason) => {
+  ])('does not let an admin halt %j: %s (SV-9, SYS-6)', (scope, reason) => {
     expect(() => assertMayHalt(ADMIN, scope)).toThrow(expect.objectContaining({ reason }));
   });
 });
@@ -29,7 +29,7 @@ describe('assertMayHalt', () => {
 describe('assertMayLift', () => {
   const halt = (scope: object, orderedFor: string) => ({ haltId: 'hlt-1', scope, orderedFor });
 
-  it('allows those who may order the halt for the same tenant (SV-9)', () => {
+  it('lets an admin lift a halt of their tenant that this tenant ordered, and an operator every halt (SV-9)', () => {
     expect(() => assertMayLift(ADMIN, halt(RUN, 'acme'))).not.toThrow();
     for (const scope of [{}, RUN, { tenant: 'rivals' }]) {
       expect(() => assertMayLift(OPERATOR, halt(scope, 'acme'))).not.toThrow();
@@ -42,7 +42,7 @@ describe('assertMayLift', () => {
     [{}, 'acme', 'OPERATOR_REQUIRED'],
     [OTHER_TENANTS_RUN, 'rivals', 'HALT_NOT_FOUND'],
   ])(
-    'denies an admin %j that was ordered for %s: %s (SV-9, SYS-6)',
+    'does not let an admin lift a halt of %j that tenant %s ordered: %s (SV-9, SYS-6)',
     (scope, orderedFor, reason) => {
       expect(() => assertMayLift(ADMIN, halt(scope, orderedFor))).toThrow(
         expect.objectContaining({ reason }),
@@ -50,7 +50,7 @@ describe('assertMayLift', () => {
     },
   );
 
-  it('shows an admin the halts of the own tenant only (SV-9, SYS-6)', () => {
+  it('shows an admin only the halts that stop their own tenant (SV-9, SYS-6)', () => {
     expect([{}, RUN, OTHER_TENANTS_RUN].map((scope) => maySeeHalt(ADMIN, { scope }))).toEqual([
       true,
       true,

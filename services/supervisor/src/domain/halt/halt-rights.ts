@@ -15,8 +15,8 @@ export interface OwnedHalt {
 }
 
 /**
- * Checks who may halt a scope: an admin within the own tenant, an operator everything. For an admin, the runs of
- * other tenants do not exist (SYS-6).
+ * Checks that a person may halt a scope: an admin may halt scopes of their own tenant, an operator every scope. For an
+ * admin, runs of other tenants are reported as not found (SYS-6).
  * @throws PermissionDeniedError OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND
  */
 export function assertMayHalt(person: HaltingPerson, { tenant, runId }: Scope): void {
@@ -37,8 +37,8 @@ export function maySeeHalt(person: HaltingPerson, { scope }: Pick<OwnedHalt, 'sc
 }
 
 /**
- * Checks who may lift a halt: an admin a halt that was ordered within the own tenant for that tenant, an operator
- * every halt.
+ * Checks that a person may lift a halt: an admin may lift a halt of their own tenant that was ordered by a person of
+ * that tenant, an operator may lift every halt.
  * @throws NotFoundError HALT_NOT_FOUND for halts of other tenants; PermissionDeniedError OPERATOR_REQUIRED
  */
 export function assertMayLift(person: HaltingPerson, halt: OwnedHalt): void {
@@ -48,7 +48,7 @@ export function assertMayLift(person: HaltingPerson, halt: OwnedHalt): void {
   throw operatorRequired(`Lifting halt ${halt.haltId} requires the role operator.`);
 }
 
-/** The error for a halt that does not exist for the reader. */
+/** Returns the error for a halt that does not exist or that the reader may not see. */
 export function haltNotFound(haltId: string): NotFoundError {
   return new NotFoundError('HALT_NOT_FOUND', `Halt ${haltId} does not exist.`, { halt_id: haltId });
 }

@@ -63,7 +63,7 @@ class Model {
 }
 
 describe('halts', () => {
-  it('cover an agent until each of them is lifted, independent of other halts and of ended runs (SV-9)', () => {
+  it('cover an agent until each halt is lifted, regardless of other halts and ended runs (SV-9)', () => {
     fc.assert(
       fc.property(changes, (steps) => {
         const model = new Model();
@@ -81,7 +81,7 @@ describe('halts', () => {
             if (lifted !== undefined) model.resume(lifted.haltId);
             halts = halts.map((halt) => (halt === lifted ? { ...halt, liftedAt: at } : halt));
           }
-          // The end of a run lifts no halt.
+          // A step that ends a run does not change the halts.
           for (const agent of ALL_AGENTS) {
             expect(haltsOver(halts, agent).map(({ haltId }) => haltId)).toEqual(model.over(agent));
           }
@@ -91,7 +91,7 @@ describe('halts', () => {
     );
   });
 
-  it('of a part of a tenant or run do not cover the whole (SV-9)', () => {
+  it('of a run do not cover its tenant, and halts of an agent do not cover its run (SV-9)', () => {
     fc.assert(
       fc.property(scopes, (scope) => {
         const { tenant, runId, instance } = scope;

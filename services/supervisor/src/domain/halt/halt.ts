@@ -13,7 +13,8 @@ export interface Halt {
 }
 
 /**
- * The halts in force for a subject, the oldest first (SV-9). Each halt is independent: lifting one lifts no other.
+ * The halts in force for a subject, the oldest first (SV-9). Each halt is independent: lifting a halt does not lift
+ * other halts.
  */
 export function haltsOver<H extends Halt>(halts: readonly H[], subject: ScopeSubject): H[] {
   return halts

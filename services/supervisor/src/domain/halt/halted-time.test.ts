@@ -15,7 +15,7 @@ const period: fc.Arbitrary<Period> = fc
   .tuple(fc.nat(MINUTES), fc.nat(MINUTES))
   .map(([a, b]) => ({ from: Math.min(a, b), to: Math.max(a, b) }));
 
-/** The minutes that the lifts of all halts add. */
+/** Returns the total minutes that lifting all halts adds. */
 function added(halts: readonly Period[], waitingSince: number): number {
   const lifts = halts.map((halt) => {
     const others = halts.filter((other) => other.from <= halt.to && other.to > halt.to);

@@ -1,6 +1,6 @@
 import type { Halt } from './halt.ts';
 
-/** A halt that is lifted, with the other halts over the same agent that were in force then. */
+/** A lifted halt, with the other halts of the same agent that were in force when it was lifted. */
 export interface EndedHalt {
   readonly orderedAt: Date;
   readonly liftedAt: Date;
@@ -8,9 +8,9 @@ export interface EndedHalt {
 }
 
 /**
- * The halted time that the lift of a halt adds to an approval which waits since `waitingSince`, in milliseconds. The
- * time from the order of another halt on is added when that one is lifted, so that all halts together add the time in
- * which any of them was in force (SV-5, SV-9).
+ * Returns the time, in milliseconds, by which lifting a halt extends an approval that has been waiting since
+ * `waitingSince`. Time since another halt was ordered is added when that halt is lifted, so that together the halts add
+ * exactly the time in which at least one of them was in force (SV-5, SV-9).
  */
 export function haltedMs({ orderedAt, liftedAt, others }: EndedHalt, waitingSince: Date): number {
   const from = Math.max(orderedAt.getTime(), waitingSince.getTime());

@@ -1,7 +1,7 @@
 import type { PriorityName, SpawnBudget } from '@writ/kernel';
 import type { AgentLimits, AgentManifest, ModelSettings } from './agent-manifest.ts';
 
-/** Settings whose default depends on others, or that are spelled in another way. */
+/** Settings that have a default that depends on other settings, or a type that differs from the manifest. */
 type Differing =
   | 'definitionHash'
   | 'model'
@@ -22,11 +22,11 @@ type Differing =
 
 type Child = AgentManifest['subAgents'][number];
 
-/** The settings of an agent as they were read, with the defaults that depend on no other setting. */
+/** The settings of an agent as they were read, with the defaults that do not depend on other settings. */
 export interface AgentDefinition
   extends Omit<AgentManifest, Differing>,
     Partial<Pick<AgentManifest, 'retention' | 'onRefusal' | 'onPreempt' | 'guardrails'>> {
-  /** Omitted by kinds that call no model. */
+  /** Omitted for agent kinds that call no model. */
   readonly model?: Omit<ModelSettings, 'jsonMode'> & Partial<Pick<ModelSettings, 'jsonMode'>>;
   readonly limits?: Partial<AgentLimits>;
   readonly budget?: BudgetDefinition;
@@ -54,15 +54,15 @@ interface BudgetDefinition {
 
 /**
  * The settings of one agent, in agents.yaml and for createAgent. Every key has the meaning and the default that
- * docs/reference/configuration-files.md states for it; durations are text such as `30s` or `1m30s`, money is decimal USD.
- * A limit that is omitted is unlimited, unless it has a default; 0 means none at all.
+ * docs/reference/configuration-files.md states for it; durations are text such as `30s` or `1m30s`, money is decimal
+ * USD. An omitted limit is unlimited, unless it has a default; 0 permits nothing.
  */
 export type AgentSettings = Settings<AgentDefinition>;
 
-/** Texts without which an agent, model, middleware or provider is not identified. */
+/** Required keys, which identify an agent, a model, a middleware or a provider. */
 type Identity = 'name' | 'kind' | 'model' | 'provider';
 
-/** `T` with keys in snake_case, of which only the identity is required, and with durations as text. */
+/** `T` with snake_case keys and durations as text; only the keys in {@link Identity} are required. */
 type Settings<T> = string extends keyof T
   ? T
   : T extends readonly (infer E)[]

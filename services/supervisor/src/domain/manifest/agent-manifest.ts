@@ -19,7 +19,10 @@ type Complete =
   | 'onPreempt'
   | 'guardrails';
 
-/** Settings with fields that a manifest completes or leaves out. */
+/**
+ * Settings whose type differs from the contract: a manifest requires or omits some of their fields, or contains decoded
+ * JSON instead of text.
+ */
 type Changed =
   | 'spawnBudget'
   | 'model'
@@ -71,10 +74,12 @@ export interface AgentManifest
   readonly definitionHash: string;
   readonly model: ModelSettings;
   readonly limits: AgentLimits;
-  /** Caps of the session of a run that this agent is the root of; unset = none (EM-3). */
+  /** Session caps that apply if this agent is the root of the run; unset = no caps (EM-3). */
   readonly sessionBudget?: ExecutionBudget;
   readonly spawnBudget: SpawnBudget;
-  /** The `priority` of an entry caps that of the child; unset = the priority of the child's own manifest. */
+  /**
+   * The `priority` of an entry is the maximum priority of the child; unset = the priority in the manifest of the child.
+   */
   readonly subAgents: readonly (Required<Pick<ContractChild, 'askTimeoutMs'>> & ContractChild)[];
   readonly context: ContextSettings;
   /** Unset: the store of the worker. */

@@ -5,7 +5,7 @@ import { AGENTS_SCHEMA } from '../../app/definitions/agents-schema.ts';
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** The least that each kind needs. */
+/** Minimal settings of each kind. */
 const LEAST: Readonly<Record<AgentKind, Data>> = {
   react: { model: { model: 'm' } },
   'json-action': { model: { model: 'm' } },
@@ -29,8 +29,8 @@ const ASKING = 'react orchestrator flow custom';
 const PARENTS = `${ASKING} external`;
 
 /**
- * Every setting of an agents file with a value and the kinds on which it has an effect. Settings of all kinds are
- * enforced outside of the loop, by supervisor, meter and spawn-budget.
+ * Every setting of an agents file with a value and the kinds on which it has an effect. Settings that have an effect on
+ * all kinds are enforced outside of the loop, by the supervisor, the meter and spawn-budget.
  */
 const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string])[] = [
   ['description', 'Works.', ALL],
@@ -93,7 +93,7 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['options', { idle_timeout: '30m' }, 'custom external'],
 ];
 
-/** What a value needs besides itself. */
+/** Other settings that a setting requires. */
 const TOGETHER: Readonly<Record<string, Data>> = {
   initial_tool_choice: { tools: ['look'] },
   'context.options': { context: { strategy: 'compact' } },
@@ -132,7 +132,7 @@ function agentWith(kind: AgentKind, path: string, value: unknown): unknown {
 
 describe('a setting of an agent', () => {
   it.each(SETTINGS)(
-    '%s = %j is accepted by the kinds that have it: %s (AG-1)',
+    '%s = %j is accepted only by the kinds on which it has an effect: %s (AG-1)',
     (path, value, kinds) => {
       const accepted = AGENT_KINDS.filter((kind) => {
         try {
@@ -152,14 +152,14 @@ describe('a setting of an agent', () => {
     },
   );
 
-  it('is listed above, if the schema of agents files has it (AG-1)', () => {
+  it('is covered by this test if the schema of agents files contains it (AG-1)', () => {
     const listed = SETTINGS.map(([path]) => path.replace('.0.', '.*.'));
     const { items } = AGENTS_SCHEMA.properties.agents as { readonly items: Data };
     const settings = leavesOf(items).filter((path) => path !== 'name' && path !== 'kind');
     expect(settings.toSorted()).toEqual([...new Set(listed)].toSorted());
   });
 
-  it('names its field and line, and the kinds that have it', () => {
+  it('is named in the error for another kind, with the kinds that it has an effect on', () => {
     expect(() => load('flow', { ...LEAST.flow, tools: ['look'] })).toThrow(
       'tools is not applicable to agents of kind flow; it has an effect on react, orchestrator, json-action, custom, external only.',
     );
@@ -230,7 +230,7 @@ describe('a setting of an agent', () => {
     }
   });
 
-  it('of an external agent must be durations and modes, and need the review that they configure (AP-5)', () => {
+  it('of an external agent must have a valid value, and is rejected without the review that it configures (AP-5)', () => {
     for (const [settings, problem] of [
       [{ options: { client_tools: 'deny' } }, 'options.client_tools must be review or unreviewed'],
       [{ options: { client_tools: 'review', hold: 5 } }, 'options.hold must be a duration'],

@@ -20,22 +20,31 @@ const without = (...kinds: readonly AgentKind[]) =>
   AGENT_KINDS.filter((kind) => !kinds.includes(kind));
 
 const CHATS = ['react', 'orchestrator'] as const satisfies readonly AgentKind[];
-/** A user proxy is answered by a person, and the stages of a flow have models of their own (AG-4). */
+/**
+ * Kinds that call a model. A user proxy only passes questions to a person, and a flow only runs its stages, which have
+ * their own models (AG-4).
+ */
 const WITH_MODEL = without('user-proxy', 'flow');
-/** An external agent brings a loop of its own (AP-1). */
+/** Kinds with a loop in the worker; the loop of an external agent runs in its own program (AP-1). */
 const WITH_LOOP = without('external');
 const WITH_MODEL_LOOP = without('user-proxy', 'flow', 'external');
 const WITH_TOOLS = [...CHATS, 'json-action', 'custom'] as const satisfies readonly AgentKind[];
-/** An external agent calls its tools through agent-proxy; its own program handles refused MCP calls (AP-3). */
+/**
+ * Kinds with a list of tools. An external agent calls its tools through agent-proxy, and its own program handles
+ * refused MCP calls (AP-3).
+ */
 const WITH_TOOL_LIST = [...WITH_TOOLS, 'external'] as const satisfies readonly AgentKind[];
-/** Kinds that wait for the answers of their sub-agents; those of an external agent run in its own program (AP-6). */
+/**
+ * Kinds that wait for the answers of their sub-agents. The sub-agents of an external agent run in the program of that
+ * agent (AP-6).
+ */
 const WITH_ASKED = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
 const WITH_CHILDREN = [...WITH_ASKED, 'external'] as const satisfies readonly AgentKind[];
 const FEEDS = ['information', 'personal-feed'] as const satisfies readonly AgentKind[];
 
 /**
- * The settings that have an effect on some kinds of agents only, with those kinds; every other setting has an effect
- * on all (AG-1). A dot descends into a setting, `*` into the entries of a list.
+ * Settings that have an effect only on some kinds of agents, with the kinds for each setting. All other settings have
+ * an effect on every kind (AG-1). A dot descends into a setting, `*` into the entries of a list.
  */
 export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = {
   instructions: WITH_MODEL_LOOP,
@@ -46,7 +55,7 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   'limits.max_steps': WITH_LOOP,
   'limits.max_retries': WITH_LOOP,
   tools: WITH_TOOL_LIST,
-  // A child makes no more tool calls than its parent may.
+  // Applies to flows, too, because the value of a parent also limits its children.
   'limits.max_tool_calls': [...WITH_TOOL_LIST, 'flow'],
   'limits.max_iterations': CHATS,
   'limits.max_refusals': WITH_TOOL_LIST,
@@ -171,7 +180,7 @@ function assertStrategies(
   throw invalid('context.strategies', `must have summary before ${wrong}.`);
 }
 
-/** The first call can only be bound to a tool that the model is offered (AG-2). */
+/** Requires that `initial_tool_choice` is a tool that is offered to the model (AG-2). */
 function assertToolChoice(settings: AgentSettings): void {
   const { initial_tool_choice: choice, tools = [], sub_agents: children = [] } = settings;
   const offered = offeredTools(tools, children);
@@ -182,7 +191,10 @@ function assertToolChoice(settings: AgentSettings): void {
   );
 }
 
-/** The tools that a model is offered: those of its agent, and one for each sub-agent (AG-3). */
+/**
+ * Returns the tools that are offered to the model: the tools of the agent, and a handoff tool for each sub-agent
+ * (AG-3).
+ */
 export function offeredTools(
   tools: readonly string[],
   subAgents: readonly { readonly name: string }[],
@@ -190,7 +202,7 @@ export function offeredTools(
   return [...tools, ...subAgents.map(({ name }) => `handoff_${name}`)];
 }
 
-/** Options of the kinds that have some of their own; custom agents define theirs. */
+/** Option names of the kinds with a fixed set of options; custom agents define their own options. */
 const KIND_OPTIONS = {
   flow: ['steps'],
   information: ['max_items'],
@@ -221,7 +233,10 @@ function isWithOptions(kind: AgentKind): kind is keyof typeof KIND_OPTIONS {
   return kind in KIND_OPTIONS;
 }
 
-/** The tab and the tokens of an external agent name every model that it may use (AP-1). */
+/**
+ * Checks the settings of an external agent. Its models must not be patterns, because its tab and tokens list every
+ * model that it may use (AP-1).
+ */
 function assertExternal(settings: AgentSettings): void {
   const { model, options = {}, sub_agents: children = [] } = settings;
   const { max_open_runs: most = 1 } = options;

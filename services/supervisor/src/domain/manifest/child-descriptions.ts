@@ -1,7 +1,10 @@
 import type { AgentManifest } from './agent-manifest.ts';
 import { withDefinitionHash } from './manifest-json.ts';
 
-/** The agents, whose sub-agents without a description have that of the agent they name (AG-1, AG-3). */
+/**
+ * Returns the agents with a description for each sub-agent entry: the description in the entry, else the description of
+ * the agent (AG-1, AG-3).
+ */
 export function withChildDescriptions(
   agents: ReadonlyMap<string, AgentManifest>,
 ): ReadonlyMap<string, AgentManifest> {

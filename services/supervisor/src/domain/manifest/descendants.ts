@@ -1,6 +1,9 @@
 import type { AgentManifest } from './agent-manifest.ts';
 
-/** All agents that `root` may delegate to, directly or indirectly; includes `root` only if it is one of them. */
+/**
+ * Returns all agents to which `root` can delegate, directly or indirectly; includes `root` only if an agent can
+ * delegate to it.
+ */
 export function descendants(
   root: AgentManifest,
   agents: ReadonlyMap<string, AgentManifest>,

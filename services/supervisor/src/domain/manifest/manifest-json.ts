@@ -21,7 +21,7 @@ export function manifestToJson(manifest: AgentManifest): string {
   return JSON.stringify(plainManifest(manifest));
 }
 
-/** Cache of decoded manifests: every review needs one, and they never change. */
+/** Cache of decoded manifests: every review needs a manifest, and manifests never change. */
 const read = new ByteCache<AgentManifest>({ name: 'manifests', maxBytes: 8_000_000 });
 
 /** Decodes a manifest. */
@@ -78,7 +78,10 @@ function budgetFrom({ maxCostNanoUsd, ...rest }: BudgetJson): ExecutionBudget {
   );
 }
 
-/** Whether an agent runs in a program of its own, so that agent-proxy stands for it (AP-1). */
+/**
+ * Whether an agent runs in its own program, so that agent-proxy receives its deliveries and signals in place of a
+ * worker (AP-1).
+ */
 export function isExternal({ manifest }: { readonly manifest: string }): boolean {
   return manifestFromJson(manifest).kind === 'external';
 }

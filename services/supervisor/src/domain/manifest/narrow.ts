@@ -9,7 +9,10 @@ import type { AgentManifest } from './agent-manifest.ts';
 
 const RETENTION_ORDER = [HistoryRetention.NONE, HistoryRetention.RUN, HistoryRetention.PERMANENT];
 const ROOT_SUFFIX = 6;
-/** A run may have many children of one manifest, whose names must not collide. */
+/**
+ * Length of the suffix of a child instance; long, because a run may have many children of the same manifest, and their
+ * instances must be unique.
+ */
 const CHILD_SUFFIX = 12;
 const MAX_ID = 64;
 
@@ -44,7 +47,7 @@ export function shorterRetention(
 }
 
 /**
- * Checks that an agent may use a model: its own, or one that matches a pattern of its manifest.
+ * Checks that an agent may use a model: the model of its manifest, or a model that matches an entry of `also_allowed`.
  * @throws InvalidRequestError MODEL_NOT_ALLOWED naming `field`
  */
 export function assertModelAllowed(

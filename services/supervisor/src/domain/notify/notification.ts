@@ -1,4 +1,4 @@
-/** What an endpoint can be notified of. */
+/** Types of events for which an endpoint can receive notifications. */
 export const NOTIFIED = ['approval_requested', 'halted', 'budget_threshold'] as const;
 
 /** One of {@link NOTIFIED}. */
@@ -10,7 +10,7 @@ export interface Notification {
   readonly type: Notified | 'test';
   /** ISO 8601. */
   readonly timestamp: string;
-  /** The fields of its type; empty ones are omitted. */
+  /** The fields for the type of the notification; empty fields are omitted. */
   readonly data: Readonly<Record<string, string | number>>;
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseWebhookSecret, webhookHeaders } from './sign.ts';
 
 describe('the signature of a webhook', () => {
-  it('is that of the published example of Standard Webhooks (PE-2)', () => {
+  it('matches the published example of Standard Webhooks (PE-2)', () => {
     const key = parseWebhookSecret('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw');
     const message = {
       id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',

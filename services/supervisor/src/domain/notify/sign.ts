@@ -18,7 +18,7 @@ export function parseWebhookSecret(text: string): Buffer | undefined {
 
 /**
  * Returns the headers of a webhook according to Standard Webhooks 1.0: `webhook-id`, `webhook-timestamp` and
- * `webhook-signature`, HMAC-SHA-256 over id, timestamp and content. Without a key, unsigned.
+ * `webhook-signature`, HMAC-SHA-256 over id, timestamp and content. Without a key, `webhook-signature` is omitted.
  */
 export function webhookHeaders(
   message: { readonly id: string; readonly at: Date; readonly body: string },

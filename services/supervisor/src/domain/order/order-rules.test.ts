@@ -15,11 +15,11 @@ describe('order rules', () => {
   it('continues from the recorded step', () => {
     expect(stepsFrom('spawn_child', '')).toEqual(['acquire', 'open_tab', 'deliver']);
     expect(stepsFrom('spawn_child', 'open_tab')).toEqual(['open_tab', 'deliver']);
-    // A step of an older release: all of them are idempotent.
+    // For an unknown step, such as a step of an older release, all steps are repeated; they are idempotent.
     expect(stepsFrom('wake_agent', 'unknown_step')).toEqual(['signal']);
   });
 
-  it('ends an order after one rejection or 8 faults, and never because of unavailability', () => {
+  it('treats a rejection as permanent, a fault after 8 attempts, and unavailability never', () => {
     expect(isPermanent(new PreconditionError('TAB_CLOSED', 'No.'), 1)).toBe(true);
     expect(isPermanent(new NotFoundError('TAB_NOT_FOUND', 'No.'), 1)).toBe(true);
     expect(isPermanent(new UnavailableError('UNAVAILABLE', 'Away.'), 1_000_000)).toBe(false);

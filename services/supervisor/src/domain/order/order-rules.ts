@@ -52,7 +52,7 @@ export function isOrderKind(kind: string): kind is OrderKind {
   return Object.hasOwn(ORDER_STEPS, kind);
 }
 
-/** The remaining steps, from the stored one on; all of them for a new order. */
+/** Returns the remaining steps, beginning with the stored step; all steps for a new order or an unknown step. */
 export function stepsFrom(kind: OrderKind, stored: string): readonly string[] {
   const steps: readonly string[] = ORDER_STEPS[kind];
   const index = steps.indexOf(stored);
@@ -62,11 +62,14 @@ export function stepsFrom(kind: OrderKind, stored: string): readonly string[] {
 /** Which orders are due. */
 export interface DueTerms {
   readonly now: Date;
-  /** No attempt is planned later than this: a later time is that of a clock that was ahead, and the order is due. */
+  /**
+   * Latest time for which a correct clock can have planned the next attempt. An order with a later time is due, because
+   * a clock that was ahead recorded this time.
+   */
   readonly latest: Date;
 }
 
-/** The orders that are due at `now`; `orderRetryMaxMs` is the longest back-off (BD-3). */
+/** Returns the terms by which an order is due at `now`; `orderRetryMaxMs` is the maximum back-off (BD-3). */
 export function dueTerms(
   { orderRetryMaxMs }: { readonly orderRetryMaxMs: number },
   now: Date,
@@ -74,7 +77,7 @@ export function dueTerms(
   return { now, latest: new Date(now.getTime() + orderRetryMaxMs) };
 }
 
-/** Errors that a retry does not change. */
+/** Kinds of errors that a retry cannot resolve. */
 const PERMANENT: readonly ErrorKind[] = [
   'invalid_argument',
   'permission_denied',

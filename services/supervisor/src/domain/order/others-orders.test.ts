@@ -8,11 +8,11 @@ type Order = { readonly order_id: string };
 const none = () => false;
 
 describe('the due orders that a replica reads (BD-3)', () => {
-  it('are all taken at first, because a previous process may have left them', () => {
+  it('are all returned by the first read, because a previous process may have left them', () => {
     expect(new OthersOrders(AFTER_MS).ready([a, b], none, 0)).toEqual([a, b]);
   });
 
-  it('are taken when they have been due for the time of their replica', () => {
+  it('are returned after another replica has had the configured time to execute them', () => {
     const others = new OthersOrders(AFTER_MS);
     others.ready([], none, 0);
     expect(others.ready([a], none, 100)).toEqual([]);
@@ -21,13 +21,13 @@ describe('the due orders that a replica reads (BD-3)', () => {
     expect(others.ready([a, b], none, 1_099)).toEqual([a, b]);
   });
 
-  it('are taken at once when they are its own', () => {
+  it('are returned at once when this replica placed them', () => {
     const others = new OthersOrders(AFTER_MS);
     others.ready([], none, 0);
     expect(others.ready([a, b], (order) => order === b, 100)).toEqual([b]);
   });
 
-  it('are left for as long again when another replica drives them', () => {
+  it('are held back for the configured time after another replica has started to execute them', () => {
     const others = new OthersOrders(AFTER_MS);
     expect(others.ready([a], none, 0)).toEqual([a]);
     others.leave(a, 10);
@@ -35,7 +35,7 @@ describe('the due orders that a replica reads (BD-3)', () => {
     expect(others.ready([a], none, 510)).toEqual([a]);
   });
 
-  it('have their time again when they become due again', () => {
+  it('are held back for the full time when they become due again', () => {
     const others = new OthersOrders(AFTER_MS);
     others.ready([], none, 0);
     others.ready([c], none, 100);
@@ -43,7 +43,7 @@ describe('the due orders that a replica reads (BD-3)', () => {
     expect(others.ready([c], none, 700)).toEqual([]);
   });
 
-  it('are all taken at once without other replicas', () => {
+  it('are all returned at once when there are no other replicas', () => {
     const others = new OthersOrders(0);
     others.ready([], none, 0);
     expect(others.ready([a], none, 100)).toEqual([a]);

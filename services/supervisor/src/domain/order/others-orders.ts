@@ -1,25 +1,25 @@
-/** An order that was read. */
+/** An order that this replica has read from the store. */
 interface ReadOrder {
   readonly order_id: string;
 }
 
 /**
- * Decides which of the due orders that it read from the store a replica drives. The replica that placed an order has it
- * in memory and drives it; another one drives it only if it is still due some time after it was first read, because its
- * replica has died or has no capacity. The first read takes every order: a previous process may have left it. A state
- * machine: times are passed in, in milliseconds of a monotonic clock.
+ * Decides which due orders of the store this replica executes. The replica that placed an order executes it from
+ * memory. Another replica executes the order only if the order is still due `afterMs` after that replica first read it,
+ * because the replica that placed it has died or has no capacity. The first read returns every order, because a
+ * previous process may have left it. The class reads no clock: callers pass times in milliseconds of a monotonic clock.
  */
 export class OthersOrders {
   readonly #afterMs: number;
   /** When the due orders were first read, by id; undefined before the first read. */
   #firstRead: Map<string, number> | undefined;
 
-  /** @param afterMs time that a replica has for the orders that it placed; zero without other replicas */
+  /** @param afterMs time that the replica that placed an order has to execute it, ms; zero without other replicas */
   constructor(afterMs: number) {
     this.#afterMs = afterMs;
   }
 
-  /** Records all orders that are due, and returns those to drive. */
+  /** Records all due orders, and returns those that this replica executes. */
   ready<O extends ReadOrder>(due: readonly O[], isOwn: (order: O) => boolean, now: number): O[] {
     const before = this.#firstRead;
     const firstRead = new Map<string, number>();
@@ -32,7 +32,7 @@ export class OthersOrders {
     );
   }
 
-  /** Records that another replica drives an order, and has as much time again. */
+  /** Records that another replica executes an order; this replica waits `afterMs` again. */
   leave({ order_id: id }: ReadOrder, now: number): void {
     this.#firstRead?.set(id, now);
   }

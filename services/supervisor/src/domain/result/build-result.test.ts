@@ -238,7 +238,7 @@ describe('buildResult', () => {
     expect(result.action).toBeUndefined();
   });
 
-  it('reports a call that the gateway refused as the action of the stop', () => {
+  it('reports a call that the gateway refused as the action at which the run stopped', () => {
     const stopReason = 'loop_detected:signature_repeat';
     const refused: ReceiptRecord = {
       ...receipt(2, {}),
@@ -269,7 +269,7 @@ describe('buildResult', () => {
     expect(result.history[1]?.observationJson).toBe('{"error":"unreachable"}');
   });
 
-  it('ends an unanswered or voided step with the run', () => {
+  it('reports an unanswered or voided step with the stop reason of the run', () => {
     const waiting: DecisionRecord = {
       ...approved(1, refund, 'high'),
       verdict: 'escalate',
@@ -292,7 +292,7 @@ describe('buildResult', () => {
     expect(history).toEqual([]);
   });
 
-  it('verifies a model failure by the meter’s records (SV-7)', () => {
+  it('verifies a model failure against the records of the meter (SV-7)', () => {
     const ending = ended('llm_timeout', { phase: 'worker', unverified: true, detail: 'Slow.' });
     const failures = [{ stopReason: 'llm_timeout', count: 1, lastCallId: 'op-1' }];
     const tab = { usage: NO_USAGE, runUsage: NO_USAGE, failures };

@@ -12,7 +12,7 @@ const NO_VALID_ACTION = 'invalid_action:';
 
 /**
  * Builds the result of a run from the supervisor's decisions, the gateway's receipts and the meter's closed tab
- * (SV-7). The same records always give the same result, so a late receipt amends it by building it again.
+ * (SV-7). The same records always give the same result, so after a late receipt the result is built again.
  */
 export function buildResult(records: ResultRecords): RunResult {
   const { ending, decisions, tab } = records;
@@ -58,7 +58,10 @@ export function rebuildResult(records: ResultRecords, former: RunResult): RunRes
   return { ...result, trace };
 }
 
-/** `nothing_done` instead of `success` when an action with an effect was refused, and none took place. */
+/**
+ * Returns the stop reason of the run: `nothing_done` instead of `success` when an action with an effect was refused and
+ * none took place.
+ */
 function effectiveStopReason(
   stopReason: string,
   decisions: readonly DecisionRecord[],
@@ -83,12 +86,15 @@ function effectiveStopReason(
   return isNothingDone(counted) ? 'nothing_done' : stopReason;
 }
 
-/** Whether the meter recorded the model failure that the worker reports. */
+/** Returns whether the meter recorded the model failure that the worker reports; false without a closed tab. */
 function agreesWithTab({ ending, tab }: ResultRecords): boolean {
   return tab?.failures.some(({ stopReason }) => stopReason === ending.stopReason) ?? false;
 }
 
-/** One row for each proposal that is an action; none for an invalid one, which only the result may show as `rawAction`. */
+/**
+ * Returns one row for a valid action and no row for an invalid proposal, whose text the result may contain as
+ * `rawAction`.
+ */
 function traceRow(
   decision: DecisionRecord,
   receipt: ReceiptRecord | undefined,
@@ -124,7 +130,7 @@ function failureOf(
 ): string | undefined {
   const { stopReason, executedAction, handoff } = decision;
   if (stopReason !== undefined) return stopReason;
-  // An unanswered approval ends with the run.
+  // A step with an unanswered approval has the stop reason of the run.
   if (executedAction === undefined) return runStopReason;
   if (handoff !== undefined) return handoffFailure(handoff);
   if (executedAction.kind !== 'tool' || receipt?.status === 'ok') return undefined;
@@ -132,8 +138,8 @@ function failureOf(
 }
 
 /**
- * One entry for each approved action with an observation, which failed calls and refused delegations have as well; the
- * call that stopped the run is the result's `action`.
+ * Returns one entry for an approved action with an observation, including failed calls and refused delegations, but
+ * none for the call that stopped the run: the result contains it as `action`.
  */
 function historyEntry(
   decision: DecisionRecord,
@@ -169,7 +175,7 @@ function observationOf(
 ): string | undefined {
   if (action.kind === 'final') return FINAL_OBSERVATION;
   if (action.kind === 'delegation') return handoff && handoffObservation(handoff);
-  // The program of an external agent executes it; no receipt proves that it did (AP-5).
+  // The program of an external agent executes the tool, and no receipt proves the execution (AP-5).
   if (action.kind === 'client_tool') return '';
   const executed = receipt?.status === 'ok' || receipt?.status === 'error';
   return executed ? (receipt.observation ?? '') : undefined;

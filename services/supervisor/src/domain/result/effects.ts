@@ -4,7 +4,7 @@ import type { EffectsView } from '@writ/policy';
 export interface EffectRecord {
   readonly isTool: boolean;
   readonly isApproved: boolean;
-  /** Why the action stopped; undefined when it did not, and while its approval is pending. */
+  /** Why the action was not executed; undefined when it was approved or its approval is pending. */
   readonly stopReason: string | undefined;
   /** Whether the child of a delegation got no slot or could not be set up. */
   readonly hasNoChild: boolean;
@@ -41,7 +41,7 @@ function stateOf(record: EffectRecord): EffectState {
   const { isTool, isApproved, stopReason, hasNoChild, status, outcome } = record;
   if (stopReason !== undefined || hasNoChild) return 'refused';
   if (!isApproved) return 'pending';
-  // A delegation is done once the child runs, whatever its answer.
+  // A delegation is done once the child runs, regardless of the child's answer.
   if (!isTool) return 'done';
   switch (status) {
     case 'ok':

@@ -29,7 +29,7 @@ export interface DecisionRecord {
   readonly reason: string;
   /** 0 to 1. */
   readonly risk: number;
-  /** A delegation, or a call of a tool that is not read-only. */
+  /** Whether the action is a delegation or a call of a tool that is not read-only. */
   readonly hasEffect: boolean;
   readonly rawText: string | undefined;
   /** Undefined when the proposal was not parsed, or is not a valid action. */
@@ -69,8 +69,8 @@ export interface EndingRecord {
 }
 
 /**
- * The records from which a result is built. Unverified claims of the worker are only the detail of the ending, its
- * phase when no decision or receipt confirms it, and its stop reason when `unverified` is true.
+ * The records from which a result is built. Three fields of the ending may be unverified claims of the worker: `detail`
+ * always, `phase` when no decision or receipt confirms it, and `stopReason` when `unverified` is true.
  */
 export interface ResultRecords {
   readonly ending: EndingRecord;

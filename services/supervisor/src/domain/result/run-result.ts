@@ -29,7 +29,7 @@ export interface TraceRow {
   readonly stopReason?: string;
   /** Absent without an approval or an answer. */
   readonly humanApproved?: boolean;
-  /** Of the deciding rule or of the tool, whichever is higher; 0 to 1. */
+  /** The risk of the deciding rule or of the tool, whichever is higher; 0 to 1. */
   readonly riskScore: number;
   /** Whether the call achieved its purpose; absent when it was not executed. */
   readonly outcome?: BusinessOutcome;

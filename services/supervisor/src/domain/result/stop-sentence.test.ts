@@ -3,7 +3,7 @@ import { isStopReason } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { stopSentence } from './stop-sentence.ts';
 
-/** The stop reasons of the table in the reference, with an example of each part after a colon. */
+/** Returns the stop reasons in the table of the reference, with an example value for each variable part. */
 function documentedReasons(): string[] {
   const page = new URL('../../../../../docs/reference/stop-reasons.md', import.meta.url);
   const cells = readFileSync(page, 'utf8').matchAll(/^\| (`[^|]+`) \|/gm);
@@ -29,7 +29,7 @@ describe('the sentence of a stop reason', () => {
     }
   });
 
-  it('names the action, and the meaning of a reason code in either case (SV-7)', () => {
+  it('names the action, and explains a reason code in upper or lower case (SV-7)', () => {
     const refund = { kind: 'tool', name: 'issue_refund', args: {} } as const;
     expect(stopSentence('human_rejected', refund)).toBe('A person rejected issue_refund.');
     expect(stopSentence('supervisor_block:too_much', refund)).toBe(

@@ -9,7 +9,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   paused: 'The agent lost its slot and returned a partial result.',
   cancelled: 'The run was cancelled.',
   closed: '',
-  idle: 'The external agent made no request for idle_timeout.',
+  idle: 'The external agent made no request within idle_timeout.',
   max_seconds: 'The active time of the run reached max_seconds.',
   deadline: 'The deadline of the run passed.',
   halted: 'A halt ended the run.',
@@ -48,7 +48,7 @@ const FAMILIES: Readonly<Record<string, (part: string) => string>> = {
 
 /**
  * Returns the sentence that explains a stop reason to people, for endings that no component has explained; empty for
- * `success` and `closed`. `action` is the one at which the run stopped.
+ * `success` and `closed`. `action` is the action at which the run stopped.
  */
 export function stopSentence(stopReason: string, action?: RecordedAction): string {
   const known = SENTENCES[stopReason];
@@ -61,7 +61,10 @@ export function stopSentence(stopReason: string, action?: RecordedAction): strin
   return FAMILIES[stopReason.slice(0, colon)]?.(part) ?? `The run stopped: ${stopReason}.`;
 }
 
-/** The meaning of a reason code, whose stop reasons are in upper or lower case. */
+/**
+ * Returns the meaning of a reason code, which a stop reason contains in upper or lower case; undefined for an unknown
+ * code.
+ */
 function meaningOf(reason: string): string | undefined {
   const code = reason.toUpperCase();
   return Object.hasOwn(REASONS, code) ? REASONS[code as keyof typeof REASONS].meaning : undefined;

@@ -9,7 +9,7 @@ export interface Usage {
   /** Steps before this one. */
   readonly steps: number;
   readonly maxSteps: number | undefined;
-  /** Whether the proposal is the one composed final of its agent, which counts no step (SV-1). */
+  /** Whether the proposal is the one composed final of its agent, which does not count as a step (SV-1). */
   readonly countsNoStep: boolean;
 }
 

@@ -56,7 +56,7 @@ export type Situation = Omit<ReviewInput, 'action' | 'toolRisk' | 'contractOf' |
 
 const INVALID = 'invalid_action:';
 
-/** Applies the policy to an action until it no longer changes it (SV-1, SV-10). */
+/** Applies the policy to an action repeatedly until the policy no longer changes the action (SV-1, SV-10). */
 export function judge(
   policy: Policy,
   action: RecordedAction,
@@ -113,7 +113,7 @@ export function judgeLate(limit: LimitReached): Judgement {
   };
 }
 
-/** The agent that proposes a call, as lists of tools identify it. */
+/** The fields of the calling agent that allowlists check. */
 interface CallingAgent {
   /** Name of its manifest. */
   readonly agentName: string;

@@ -52,7 +52,7 @@ export interface Proposal {
   readonly partial: boolean;
 }
 
-/** What decides which proposals an agent may make. */
+/** The properties of an agent that determine which proposals it may make. */
 export interface Proposer {
   readonly kind: AgentKind;
   readonly targets: readonly string[];
@@ -77,7 +77,7 @@ export function readProposal(
 ): ReadAction {
   if (content.kind === 'delegation') return readDelegation(content, proposer.targets);
   if (content.kind === 'client_tool') return readClientTool(content, proposer);
-  // An approved answer would end the run, which the program of an external agent ends by CloseRun (AP-1).
+  // An approved answer would end the run, but the program of an external agent must end its run with CloseRun (AP-1).
   const isAnswer = content.kind === 'final' || content.kind === 'raw_text';
   if (isAnswer && proposer.kind === 'external') {
     return { ...refused(`${content.kind}_not_allowed:external`), raw: { kind: content.kind } };
@@ -85,7 +85,10 @@ export function readProposal(
   return parse(content, (name) => (name === tool?.name ? tool.contract : undefined));
 }
 
-/** The tool of the gateway that a proposal names, also in an invalid call; undefined when it is not a tool call. */
+/**
+ * Returns the name of the gateway tool that a proposal calls, even if the call is invalid; undefined when the proposal
+ * is not a tool call.
+ */
 export function namedTool({ content }: Proposal): string | undefined {
   if (content.kind === 'delegation' || content.kind === 'client_tool') return undefined;
   let named: string | undefined;
@@ -113,7 +116,10 @@ function readDelegation(
   return { ...refused(`missing_required_arg:${name}:task`), raw: { ...action } };
 }
 
-/** Only external agents have a program that executes tools: others would act without a writ (AP-5). */
+/**
+ * Parses a call of a tool that the program of an external agent executes. Rejects it for other agents, which would
+ * execute it without a writ (AP-5).
+ */
 function readClientTool(
   { tool, argumentsJson, definitionDigest }: Extract<ProposedContent, { kind: 'client_tool' }>,
   { kind }: Proposer,

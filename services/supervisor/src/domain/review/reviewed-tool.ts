@@ -9,15 +9,15 @@ export interface ReviewedTool {
   readonly contract: ArgumentContract;
   /** 0 to 100. */
   readonly risk: number;
-  /** Whether its side effect class is another than read_only. */
+  /** Whether its side effect class is not read_only. */
   readonly hasEffect: boolean;
   /** The agents that the gateway's own allowlist lets call the tool; undefined when there is none (TG-2). */
   readonly agents?: AllowRule | undefined;
-  /** The tenants, likewise. */
+  /** The tenants that the gateway's own allowlist lets call the tool; undefined when there is none (TG-2). */
   readonly tenants?: AllowRule | undefined;
 }
 
-/** The names that a tool is allowed for: `names`, or with `except` every other name. */
+/** A rule that allows a tool for `names`, or with `except` for every other name. */
 export interface AllowRule {
   readonly names: readonly string[];
   readonly except: boolean;
@@ -37,7 +37,7 @@ function isAllowed(rule: AllowRule | undefined, name: string): boolean {
 
 /** Converts a risk from the contracts' scale, 0 to 1, to the policies', 0 to 100. */
 export function toPolicyRisk(risk: number): number {
-  // 0.29 * 100 is not 29.
+  // In floating point, 0.29 * 100 is not 29.
   return Math.round(risk * 10_000) / 100;
 }
 

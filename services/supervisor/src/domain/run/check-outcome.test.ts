@@ -41,7 +41,7 @@ describe('checkOutcome', () => {
     expect(check('stuck')).toEqual({ phase: 'worker', unverified: true });
   });
 
-  it('checks steps and time against its own records', () => {
+  it('checks max_steps, max_seconds and deadline against the recorded steps and times', () => {
     expect(check('max_steps').unverified).toBe(true);
     expect(check('max_steps', { steps: 8 }).unverified).toBe(false);
     expect(check('max_seconds').unverified).toBe(true);

@@ -8,7 +8,7 @@ export interface ReportedOutcome {
   readonly callId: string;
 }
 
-/** What the supervisor knows of the agent and of the call that the worker named. */
+/** The supervisor's records of the agent and of the call that the worker named. */
 export interface OutcomeEvidence {
   readonly decision:
     | { readonly stopReason: string | null; readonly phase: Phase | null }
@@ -49,7 +49,7 @@ export function checkOutcome(reported: ReportedOutcome, evidence: OutcomeEvidenc
   if (NOT_REPORTABLE.includes(stopReason)) {
     throw new InvalidRequestError(
       'OUTCOME_NOT_REPORTABLE',
-      `${field} ${stopReason} cannot be reported: an answer ends a run with ReviewAction, and people end it with CancelRun or Halt.`,
+      `${field} ${stopReason} cannot be reported. To end the run with an answer, call ReviewAction; people end a run with CancelRun or Halt.`,
       { field },
     );
   }

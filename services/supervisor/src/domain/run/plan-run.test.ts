@@ -50,7 +50,7 @@ describe('planRun', () => {
       retention: HistoryRetention.NONE,
     });
     expect(narrow.runBudget).toMatchObject({ maxTokens: 10, maxTurns: 1, maxActiveMs: 30_000 });
-    // The root can spend no more than its run.
+    // The root has the same caps as its run.
     expect(narrow.manifest.executionBudget).toEqual(narrow.runBudget);
     expect(narrow.manifest).toMatchObject({ priority: 'LOW', retention: 'none' });
   });
@@ -87,7 +87,7 @@ describe('planRun', () => {
 });
 
 describe('instanceOf', () => {
-  it('derives instances from their source, within the length of an id (SUP-9)', () => {
+  it('derives the instance from the manifest and the run, and limits it to 64 characters (SUP-9)', () => {
     expect(instanceOf('worker', 'run-1')).toMatch(/^worker-[0-9a-z]{6}$/);
     expect(instanceOf('worker', 'run-1')).toBe(instanceOf('worker', 'run-1'));
     expect(instanceOf('worker', 'run-1')).not.toBe(instanceOf('worker', 'run-2'));

@@ -17,22 +17,22 @@ import {
   shorterRetention,
 } from '../manifest/narrow.ts';
 
-/** What a client requests; omitted fields are the manifest's. */
+/** The request of a client; omitted fields take the values of the manifest. */
 export interface RunRequest {
   readonly goal: string;
   /** A JSON object, or empty. */
   readonly dataJson: string;
   readonly runBudget: ExecutionBudget;
-  /** Undefined: the manifest's. */
+  /** Undefined selects the manifest's session budget. */
   readonly sessionBudget: ExecutionBudget | undefined;
   readonly spawnBudget: SpawnBudget;
   readonly priority: PriorityName | undefined;
   readonly retention: HistoryRetention | undefined;
-  /** Catalog alias; empty = the manifest's. */
+  /** Catalog alias; empty selects the model of the manifest. */
   readonly model: string;
 }
 
-/** The effective limits of a run: nothing beyond the manifest of its root (SUP-9). */
+/** The effective limits of a run, which never exceed the manifest of its root (SUP-9). */
 export interface RunPlan {
   /** Name of the root's instance. */
   readonly rootInstance: string;
@@ -48,8 +48,8 @@ export interface RunPlan {
 const MAX_DATA_BYTES = 1_048_576;
 
 /**
- * Narrows a request to what the manifest allows (SUP-9). Larger budgets, priorities and retentions are capped; a
- * model that it does not allow is rejected.
+ * Narrows a request to what the manifest allows (SUP-9). Larger budgets, priorities and retentions are capped; a model
+ * that the manifest does not allow is rejected.
  * @throws InvalidRequestError MODEL_NOT_ALLOWED, INVALID_RUN_DATA or what parseJsonStrict throws
  */
 export function planRun(
@@ -67,7 +67,8 @@ export function planRun(
     manifest: {
       ...manifest,
       model: modelOf(manifest, request.model),
-      // The caps of the run also bind the root, so that the root's clock enforces max_active for the run.
+      // The caps of the run are also the caps of the root, so that the active clock of the root enforces the active
+      // time limit of the run.
       executionBudget: runBudget,
       spawnBudget,
       priority: lowerPriority(manifest.priority, request.priority),
@@ -96,7 +97,10 @@ function checkData(text: string): void {
   });
 }
 
-/** One model; an external agent that names none keeps all of its own (AP-1). */
+/**
+ * Returns the models of the run: one model or, for an external agent without a requested model, all models of its
+ * manifest (AP-1).
+ */
 function modelOf(manifest: AgentManifest, wanted: string): AgentManifest['model'] {
   if (wanted === '') {
     const isExternal = manifest.kind === 'external';

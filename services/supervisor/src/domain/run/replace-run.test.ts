@@ -8,14 +8,14 @@ const run = { stopReason: 'cancelled', definitionHash: 'a', deadlineAt: LATER };
 
 describe('the next request of an agent key (AP-1, EM-2)', () => {
   it.each(['closed', 'idle', 'deadline', 'error:TOOL_FAILED', 'halted'])(
-    'opens another run after one that ended with %s',
+    'opens another run after a run that ended with %s',
     (stopReason) => {
       expect(mayReplace({ ...run, stopReason }, 'a', NOW)).toBe(true);
     },
   );
 
   it.each(['budget_exhausted:cost', 'max_seconds', 'max_tool_calls', 'cancelled'])(
-    'opens no other run after one that ended with %s',
+    'does not open another run after a run that ended with %s',
     (stopReason) => {
       expect(mayReplace({ ...run, stopReason }, 'a', NOW)).toBe(false);
       expect(mayReplace({ ...run, stopReason, deadlineAt: null }, 'a', NOW)).toBe(false);

@@ -7,9 +7,9 @@ export interface LastRun {
 }
 
 /**
- * Whether the next request of an agent key opens another run. One that reached a cap or was cancelled is not replaced
- * before its deadline, unless the definition of its agent has changed: the cap would start again with each
- * request otherwise, and a cancellation would last until the next one (AP-1, EM-2).
+ * Whether the next request of an agent key opens another run. A run that reached a cap or was cancelled is not replaced
+ * before its deadline, unless the definition of its agent has changed: otherwise each request would reset the cap, and
+ * a cancellation would last only until the next request (AP-1, EM-2).
  */
 export function mayReplace(last: LastRun, definitionHash: string, now: Date): boolean {
   const { stopReason, deadlineAt } = last;

@@ -7,8 +7,8 @@ interface Actor {
 }
 
 /**
- * Returns the tenant whose usage a request reads: the reader's own when `tenant` is empty. Only an operator reads
- * another one (SYS-6).
+ * Returns the tenant whose usage a request reads: the reader's own tenant when `tenant` is empty. Only an operator may
+ * read the usage of another tenant (SYS-6).
  * @throws PermissionDeniedError OPERATOR_REQUIRED
  */
 export function readableTenant({ tenant: own, roles }: Actor, tenant: string): string {
@@ -17,8 +17,8 @@ export function readableTenant({ tenant: own, roles }: Actor, tenant: string): s
 }
 
 /**
- * Returns the tenant in which a request changes something: the actor's own when `tenant` is empty. Only an operator
- * acts in another one (SYS-6).
+ * Returns the tenant in which a request makes a change: the actor's own tenant when `tenant` is empty. Only an operator
+ * may make changes in another tenant (SYS-6).
  * @throws PermissionDeniedError OPERATOR_REQUIRED
  */
 export function affectedTenant({ tenant: own, roles }: Actor, tenant: string): string {
@@ -27,8 +27,8 @@ export function affectedTenant({ tenant: own, roles }: Actor, tenant: string): s
 }
 
 /**
- * Returns the tenant whose caps a request sets. A tenant's own admin sets those of its runs and sessions; those of the
- * tenant itself require an operator (EM-3).
+ * Returns the tenant whose caps a request sets. An admin of the tenant may set the caps of its runs and sessions; the
+ * caps of the tenant itself require an operator (EM-3).
  * @throws PermissionDeniedError OPERATOR_REQUIRED
  */
 export function cappedTenant(actor: Actor, tenant: string, isBelowTenant: boolean): string {

@@ -12,7 +12,7 @@ import { presentApproval } from '../../app/approval/present-approval.ts';
 import type { SupervisorContext } from '../../context.ts';
 
 /**
- * DecideApproval: answers an approval with the identity of the caller's credentials. Exactly one answer counts; the
+ * DecideApproval: answers an approval with the identity of the caller's credentials. The first answer is final; the
  * transaction applies the current policy and caps again (SV-5).
  */
 export function decideApproval(

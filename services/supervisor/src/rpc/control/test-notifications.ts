@@ -5,7 +5,8 @@ import type { SupervisorContext } from '../../context.ts';
 import { sentNotification } from '../../wire/notification.ts';
 
 /**
- * TestNotifications: sends a test message to every notification endpoint of a tenant, and reports what became of it (PE-2).
+ * TestNotifications: sends a test message to every notification endpoint of a tenant, and reports the outcome of each
+ * delivery (PE-2).
  * @throws PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED
  */
 export function testNotifications(

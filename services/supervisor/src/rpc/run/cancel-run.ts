@@ -5,8 +5,8 @@ import type { SupervisorContext } from '../../context.ts';
 import { runMessage } from '../../wire/run.ts';
 
 /**
- * CancelRun: ends a run with `cancelled`, unless it has an ending; the response has the run, which is ENDING until its
- * agents have ended, or has ended (SUP-8, RT-4).
+ * CancelRun: ends a run with `cancelled`, unless it already has an ending; returns the run, which is still ENDING or
+ * already in a terminal state (SUP-8, RT-4).
  */
 export function cancelRun(context: SupervisorContext): Handler<typeof RunService.method.cancelRun> {
   return async (request, call) => {

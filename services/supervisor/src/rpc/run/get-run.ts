@@ -4,7 +4,7 @@ import { readRun } from '../../app/run/read-runs.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { runMessage } from '../../wire/run.ts';
 
-/** GetRun: reads a run of the caller's tenant; another tenant's is NOT_FOUND (SYS-6). */
+/** GetRun: returns a run of the caller's tenant; a run of another tenant is reported as not found (SYS-6). */
 export function getRun(context: SupervisorContext): Handler<typeof RunService.method.getRun> {
   return async ({ runId }, call) => {
     const { run, ...options } = await readRun(context, {

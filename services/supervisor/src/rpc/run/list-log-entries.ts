@@ -3,7 +3,9 @@ import { type Handler, requirePerson } from '@writ/rpc';
 import { listLogEntries as list } from '../../app/run/list-log-entries.ts';
 import type { SupervisorContext } from '../../context.ts';
 
-/** ListLogEntries: what the agents of a run of the caller's tenant wrote to its log (AG-4, AG-5, RT-1). */
+/**
+ * ListLogEntries: lists the entries that agents wrote to the log of a run of the caller's tenant (AG-4, AG-5, RT-1).
+ */
 export function listLogEntries(
   context: SupervisorContext,
 ): Handler<typeof RunService.method.listLogEntries> {

@@ -5,7 +5,10 @@ import { startRun } from '../../app/run/start-run.ts';
 import { followRun } from '../../app/run/watch-run.ts';
 import type { SupervisorContext } from '../../context.ts';
 
-/** RunAgent: StartRun and WatchRun in one call; a repeated request watches the run that it started before. */
+/**
+ * RunAgent: combines StartRun and WatchRun in one call; a repeated request watches the run that the first request
+ * started.
+ */
 export function runAgent(context: SupervisorContext): Handler<typeof RunService.method.runAgent> {
   return async function* (request, call) {
     if (request.start === undefined) {

@@ -5,8 +5,8 @@ import type { SupervisorContext } from '../../context.ts';
 import { manifestMessage } from '../../wire/manifest.ts';
 
 /**
- * GetManifest: the definition of the calling agent, as of the start of its run, or of an agent that it may delegate
- * to; no others (AG-1, SUP-9).
+ * GetManifest: returns the definition, as of the start of the run, of the calling agent or of an agent to which it may
+ * delegate; any other name is rejected (AG-1, SUP-9).
  */
 export function getManifest(
   context: SupervisorContext,

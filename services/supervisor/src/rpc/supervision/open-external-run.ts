@@ -4,7 +4,7 @@ import { openExternalRun as open } from '../../app/run/open-external-run.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { rootRefOf } from '../../wire/supervision.ts';
 
-/** OpenExternalRun: the run in which the holder of an agent key acts (AP-1). */
+/** OpenExternalRun: returns the run in which the holder of an agent key acts, and starts one if necessary (AP-1). */
 export function openExternalRun(
   context: SupervisorContext,
 ): Handler<typeof SupervisionService.method.openExternalRun> {

@@ -3,7 +3,7 @@ import type { Handler } from '@writ/rpc';
 import { refreshTokens as refresh } from '../../app/agent/refresh-tokens.ts';
 import type { SupervisorContext } from '../../context.ts';
 
-/** RefreshTokens: new tokens for an agent that is alive and not halted, also after its tokens expired. */
+/** RefreshTokens: issues new tokens for an agent that is alive and not halted, even after its tokens have expired. */
 export function refreshTokens(
   context: SupervisorContext,
 ): Handler<typeof SupervisionService.method.refreshTokens> {

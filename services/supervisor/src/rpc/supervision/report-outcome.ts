@@ -7,14 +7,14 @@ import { readCarriedReceipts } from '../../app/review/carried-receipts.ts';
 import type { SupervisorContext } from '../../context.ts';
 
 /**
- * ReportOutcome: ends an agent that no approved final ended. A stop reason that the supervisor cannot verify is marked
- * as reported by the worker only; the first ending is final (SV-7, RT-4).
+ * ReportOutcome: ends an agent for a reason other than an approved final. The supervisor marks a stop reason that it
+ * cannot verify as unverified; the first ending is final (SV-7, RT-4).
  */
 export function reportOutcome(
   context: SupervisorContext,
 ): Handler<typeof SupervisionService.method.reportOutcome> {
   return async (request, call) => {
-    // Before the transaction, which then does not wait for signatures.
+    // Receipts are verified before the transaction, so that the transaction does not wait for signature checks.
     const recordCarried = await readCarriedReceipts(context, callingAgent(call), request);
     const { stopReason, callId, detail } = request;
     const reported = { stopReason, phase: request.phase as Phase, callId };

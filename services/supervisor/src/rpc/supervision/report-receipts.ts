@@ -4,9 +4,9 @@ import { recordReported } from '../../app/review/report-receipts.ts';
 import type { SupervisorContext } from '../../context.ts';
 
 /**
- * ReportReceipts: records receipts that the gateway delivers itself, and acknowledges those that are recorded, those
- * that match no approved call, which are only audited, and invalid ones whose token has an id (TG-8); the gateway sends
- * the others again. Refused attempts are audited once each (TG-1, SV-8).
+ * ReportReceipts: records receipts that the gateway delivers directly. Acknowledges a receipt if it was recorded, if it
+ * matches no approved call and was therefore only audited, or if it is invalid and its token has an id (TG-8); the
+ * gateway sends all other receipts again. Each refused attempt is audited once (TG-1, SV-8).
  */
 export function reportReceipts(
   context: SupervisorContext,

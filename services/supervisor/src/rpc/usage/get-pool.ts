@@ -4,7 +4,7 @@ import { readPool } from '../../app/usage/read-usage.ts';
 import type { SupervisorContext } from '../../context.ts';
 
 /**
- * GetPool: who holds, lost or waits for a slot of a run of the caller's tenant (SB-1).
+ * GetPool: returns the agents that hold, lost or wait for a slot in a run of the caller's tenant (SB-1).
  * @throws NotFoundError RUN_NOT_FOUND; POOL_NOT_FOUND before the run has started
  */
 export function getPool(context: SupervisorContext): Handler<typeof UsageService.method.getPool> {

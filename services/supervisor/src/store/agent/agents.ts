@@ -33,7 +33,7 @@ const insertRow = prepareWrite((db: SupervisorReader, agent: AgentRow) =>
 /** Rows of live agents. All statements that change the table are in this file. */
 const cache = new RowCache<AgentRow>({ areLocked: true });
 
-/** Keeps the row of a live agent; drops it when the agent has ended (CO-2). */
+/** Caches the row of a live agent; removes it from the cache when the agent has ended (CO-2). */
 function keep(trx: SupervisorReader, key: AgentKey, row: AgentRow): void {
   if (row.ended_at === null) cache.set(trx, agentKeyText(key), row);
   else cache.delete(trx, agentKeyText(key));
@@ -172,7 +172,7 @@ export function clockColumns(
   };
 }
 
-/** The columns that an activity changes: while the clock runs, no indexed column. */
+/** Returns the columns that an activity changes; while the clock runs, none of them is indexed. */
 export function clockChanges(clock: ActiveClock, agent: AgentRow): Partial<AgentRow> {
   const isSame =
     clock.activeMs === agent.active_ms &&
@@ -211,7 +211,7 @@ export async function cutClocks(trx: SupervisorTransaction): Promise<void> {
   }
 }
 
-/** Deletes the content of the endings of a run's agents (SUP-4). */
+/** Deletes the answers and details of all ended agents of a run (SUP-4). */
 export async function purgeAgents(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
@@ -226,7 +226,8 @@ export async function purgeAgents(
 }
 
 /**
- * The live and ended agents of a run whose content is to be deleted after its end, parents before children (SUP-4).
+ * Returns the live and ended agents with content that is to be deleted after the end of their run, parents before
+ * children (SUP-4).
  */
 export async function agentsToPurge(db: SupervisorReader, run: RunKey): Promise<AgentRow[]> {
   return (await agentsOf(db, run)).filter(({ purge_pending }) => purge_pending !== null);

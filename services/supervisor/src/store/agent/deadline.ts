@@ -4,8 +4,8 @@ import type { SupervisorReader } from '../supervisor-store.ts';
 import type { AgentRow } from './agents.ts';
 
 /**
- * The deadline of an agent by its own budget, counted from the creation of the run, so that the wait for its start
- * counts; null without one.
+ * Returns the deadline that the budget of the agent sets, null when the budget sets none. It counts from the creation
+ * of the run, so it includes the time before the run starts.
  */
 export function ownDeadline(
   { created_at: start }: Pick<RunRow, 'created_at'>,
@@ -15,7 +15,10 @@ export function ownDeadline(
   return deadlineMs === undefined ? null : new Date(start.getTime() + deadlineMs);
 }
 
-/** The deadline of an agent: that of its run or, if earlier, its own; null without one (EM-1). */
+/**
+ * Returns the earlier of the deadline of the run and the deadline that the budget of the agent sets; null when neither
+ * is set (EM-1).
+ */
 export function deadlineOf(run: RunRow, agent: Pick<AgentRow, 'execution_budget'>): Date | null {
   const ofRun = run.deadline_at;
   const own = ownDeadline(run, agent);

@@ -39,7 +39,7 @@ export interface Ending extends AgentKey {
   readonly detail?: string | undefined;
   /** Whether the stop reason is only the worker's claim (SV-7). */
   readonly unverified?: boolean | undefined;
-  /** The person who ended it and the reason, for the audit record. */
+  /** The person who ended the agent, and the reason, for the audit record. */
   readonly order?: { readonly by: string; readonly reason: string } | undefined;
 }
 
@@ -83,15 +83,16 @@ export async function recordEnding(
     }
     await settleParent(trx, agent, at);
   }
-  // Orders in progress notice the ending before the ending order runs.
+  // Makes the open orders of the run due now, so that they observe the ending.
   await makeOrdersDue(trx, ending, at);
   noteChange(trx, runTopic(ending));
   return true;
 }
 
 /**
- * A parent that waits for the reply of the ended agent is about to run, unless it is halted; otherwise the run may be
- * waiting or parked now.
+ * Updates the waits and the state of the run after the end of a child, because the run may now be waiting or parked.
+ * Does nothing when the parent is RUNNING, or when the parent waits for the reply of this child and is not halted,
+ * because the reply will resume it.
  */
 async function settleParent(trx: SupervisorTransaction, agent: AgentRow, at: Date): Promise<void> {
   const { parent_instance: instance } = agent;
@@ -103,7 +104,10 @@ async function settleParent(trx: SupervisorTransaction, agent: AgentRow, at: Dat
   if (isHalted || waits) await settleWaits(trx, keyOf(agent), at);
 }
 
-/** An agent that is halted at its deadline was ended by the halt (SV-9). */
+/**
+ * Returns the stop reason to record: `halted` for an agent that is halted when its deadline passes, because the halt
+ * ended it (SV-9).
+ */
 async function effectiveReason(
   trx: SupervisorTransaction,
   { tenant, runId, instance, stopReason }: Ending,

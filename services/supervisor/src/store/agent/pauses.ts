@@ -41,8 +41,8 @@ export async function noteSlotChange(
 }
 
 /**
- * Records that the lease on an agent's slot expired at `at`: its active clock stops then, until its next activity
- * (EM-1). Slot grants expire before the lease, so nothing else changes.
+ * Records that the lease on an agent's slot expired at `at`: the active clock of the agent stops at that time and runs
+ * again from its next activity (EM-1). Slot grants expire before the lease, so nothing else changes.
  */
 export async function noteLeaseExpiry(
   trx: SupervisorTransaction,
@@ -54,7 +54,7 @@ export async function noteLeaseExpiry(
   await saveAgent(trx, key, clockColumns(leaseExpired(clockOf(agent), at)));
 }
 
-/** A suspended agent stays suspended, and a halted one parked. */
+/** Resumes a paused agent; the state of a suspended or halted agent does not change. */
 async function resume(
   trx: SupervisorTransaction,
   agent: AgentRow,

@@ -29,7 +29,7 @@ export async function findSpawnOf(
   return await ofRun(db, child).where('child_instance', '=', child.instance).executeTakeFirst();
 }
 
-/** The spawn that a parent ended with a call_id; undefined if there is none. */
+/** Returns the spawn of the child that its parent ended with this call_id; undefined if there is none. */
 export async function findEndedUnder(
   db: SupervisorReader,
   key: CallKey,

@@ -6,7 +6,7 @@ import { awake, hasPendingApproval, settleWaits } from './waits.ts';
 
 /**
  * Suspends an agent at `at` for an approval: its clock stops (EM-1). The run becomes SUSPENDED or WAITING_FOR_INPUT
- * when no agent of it is running.
+ * when none of its agents is running.
  */
 export async function suspendAgent(
   trx: SupervisorTransaction,
@@ -24,8 +24,8 @@ export async function suspendAgent(
 }
 
 /**
- * Resumes an agent at `at` after a decision, and its run; a paused or halted agent is parked instead. An agent that has
- * ended, or has another pending approval, stays as it is.
+ * Resumes an agent and its run at `at` after a decision; a paused or halted agent is parked instead. An agent that has
+ * ended, or has another pending approval, is unchanged.
  */
 export async function wakeAgent(
   trx: SupervisorTransaction,

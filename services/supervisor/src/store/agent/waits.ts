@@ -15,7 +15,7 @@ import {
   saveAgent,
 } from './agents.ts';
 
-/** A wait of an agent that spawn-budget reports, or its end (EM-1). */
+/** A change that spawn-budget reports: an agent began or ended a wait (EM-1). */
 export interface WaitChange {
   /** The signals of a wait that began; undefined when it ended. */
   readonly signals: readonly string[] | undefined;
@@ -41,7 +41,9 @@ export async function noteWait(
   await settleWaits(trx, key, at);
 }
 
-/** Records that an agent acts, so that it does not wait: the event that says so is late (EM-1). */
+/**
+ * Ends the recorded wait of an agent that acts, because the event that reports the end of the wait may be late (EM-1).
+ */
 export async function noteActivity(
   trx: SupervisorTransaction,
   agent: AgentRow,
@@ -52,7 +54,7 @@ export async function noteActivity(
   await settleWaits(trx, keyOf(agent), at);
 }
 
-/** The columns of an agent that waits; a halted or paused one stays parked until it is resumed. */
+/** Returns the changed columns of an agent that began to wait. A halted or paused agent stays PARKED. */
 function began(agent: AgentRow, signals: readonly string[], at: Date): Partial<AgentRow> {
   return {
     ...clockColumns(stopped(clockOf(agent), at)),
@@ -62,7 +64,9 @@ function began(agent: AgentRow, signals: readonly string[], at: Date): Partial<A
   };
 }
 
-/** The columns after a reported wait; an agent with a pending approval stays suspended. */
+/**
+ * Returns the changed columns of an agent that ended a reported wait; an agent with a pending approval stays SUSPENDED.
+ */
 async function ended(
   trx: SupervisorTransaction,
   agent: AgentRow,
@@ -73,7 +77,9 @@ async function ended(
   return { waiting_for: null, waiting_since: null, ...(await awake(trx, agent, at)) };
 }
 
-/** The columns of an agent that no longer waits; a paused or halted one is parked. */
+/**
+ * Returns the changed columns of an agent that no longer waits: PARKED if it is paused or halted, otherwise RUNNING.
+ */
 export async function awake(
   trx: SupervisorTransaction,
   agent: AgentRow,
@@ -102,8 +108,9 @@ export async function hasPendingApproval(
 }
 
 /**
- * Must follow every change of an agent's state at `at`. The clock of a suspended agent runs while an agent below it
- * works; the run waits only when none of its agents works, and is parked when all of them are halted (EM-1, AG-7).
+ * Updates the clocks of suspended agents and the state of the run; must be called after every change of an agent's
+ * state at `at`. The clock of a suspended agent runs while an agent below it works; the run waits only when none of its
+ * agents works, and is parked when all of them are halted (EM-1, AG-7).
  */
 export async function settleWaits(
   trx: SupervisorTransaction,
@@ -125,12 +132,12 @@ export async function settleWaits(
   if (state !== run.state) await setRunState(trx, key, state, at);
 }
 
-/** The state of a run that follows from its live agents and the halts over them (AG-7, SV-9). */
+/** Returns the state of a run, derived from its live agents and the halts that cover them (AG-7, SV-9). */
 export async function stateOfRun(
   trx: SupervisorTransaction,
   agents: readonly AgentRow[],
 ): Promise<ReturnType<typeof liveRunState>> {
-  // A halted agent does not run, so that halts matter only while no agent runs.
+  // A run with a RUNNING agent is RUNNING, so halts are read only while no agent is RUNNING.
   const works = agents.some(({ state }) => state === 'RUNNING');
   const living = agents.map(async (agent) => ({
     state: agent.state,
@@ -140,5 +147,5 @@ export async function stateOfRun(
   return liveRunState(await Promise.all(living));
 }
 
-/** States that follow from those of the agents; a parked run is resumed by its halt. */
+/** The states of a run that settleWaits changes; a parked run is resumed by the order that lifts the halt. */
 const SETTLED: ReadonlySet<string> = new Set(['RUNNING', 'SUSPENDED', 'WAITING_FOR_INPUT']);

@@ -22,7 +22,7 @@ export function approvalsTopic(tenant: string): Topic {
   return `approvals:${tenant}`;
 }
 
-/** Inserts an approval; one that exists is unchanged (SV-5). */
+/** Inserts an approval; does nothing when it exists (SV-5). */
 export async function insertApproval(
   trx: SupervisorTransaction,
   approval: ApprovalRow,
@@ -96,8 +96,8 @@ const selectOfRun = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKe
 );
 
 /**
- * Whether the expiry time of an approval has passed. A lifted halt may still extend it while the runs in its scope are
- * being resumed.
+ * Whether the expiry time of an approval has passed. The approval may still be extended after a halt is lifted, until
+ * the runs in the scope of the halt are resumed.
  */
 export function hasExpired({ expires_at }: Pick<ApprovalRow, 'expires_at'>, at: Date): boolean {
   return expires_at !== null && expires_at <= at;
@@ -118,8 +118,8 @@ export function humanAnswerOf(row: ApprovalRow): HumanAnswer | undefined {
 }
 
 /**
- * Withdraws the pending approvals of a run, or of one agent, that ends (SV-5).
- * @returns how many there were
+ * Withdraws the pending approvals of an ended run, or of one ended agent (SV-5).
+ * @returns the number of withdrawn approvals
  */
 export async function withdrawApprovals(
   trx: SupervisorTransaction,
@@ -210,14 +210,14 @@ export async function openOrClosedSince(
   );
 }
 
-/** Values of {@link openApprovals}. */
+/** Parameters of {@link openApprovals}. */
 export interface OpenApprovals {
   readonly tenant: string;
   readonly runId: string;
   readonly since: Date;
 }
 
-/** Prepared, because every watch reads it again and again (BD-2). */
+/** Prepared, because every watch runs the query repeatedly (BD-2). */
 const selectOpenOfTenant = prepareQuery((db: SupervisorReader, values: OpenApprovals) =>
   openApprovals(db, values, 'tenant'),
 );
@@ -226,8 +226,9 @@ const selectOpenOfRun = prepareQuery((db: SupervisorReader, values: OpenApproval
 );
 
 /**
- * Two queries, each with an index of its own, so that a watch does not read the approvals of the past. A parameter would
- * not match the partial index.
+ * Returns the query for approvals that are pending or were closed since `since`. It is a union of two queries with one
+ * index each, so that it does not read approvals that were closed earlier. The state is a literal, because a parameter
+ * would not match the partial index.
  */
 export function openApprovals(
   db: SupervisorReader,

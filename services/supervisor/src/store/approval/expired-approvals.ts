@@ -9,7 +9,7 @@ export type DueApproval = Pick<ApprovalRow, 'tenant' | 'run_id' | 'approval_id'>
 
 /**
  * Expired pending approvals of all tenants, at most `limit`, the longest expired first, after the row `after`.
- * Approvals of halted agents are excluded, because their time is suspended (SV-9).
+ * Approvals of halted agents are excluded, because they do not expire during a halt (SV-9).
  */
 export async function expiredApprovals(
   db: SupervisorReader,

@@ -8,11 +8,11 @@ import type { SupervisorTransaction } from '../supervisor-store.ts';
 export interface LiftedHalt {
   readonly halt: Halt;
   readonly at: Date;
-  /** The other halts that were in force then. */
+  /** The other halts that were in force at `at`. */
   readonly others: readonly Halt[];
 }
 
-/** Extends pending approvals by the halted time, in which they could not be approved (SV-5). */
+/** Extends the pending approvals of an agent by the time for which the halt prevented their approval (SV-5). */
 export async function extendApprovals(
   trx: SupervisorTransaction,
   agent: AgentRow,

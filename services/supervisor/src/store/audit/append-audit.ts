@@ -42,9 +42,9 @@ export interface AuditEntry {
 }
 
 /**
- * Adds an audit record to the transaction of its cause, which inserts all its records together before its commit
- * (SV-8). The canonical JSON repeats every column, so that the hash of the chain covers them. The chainer links it
- * later.
+ * Adds an audit record to the transaction of its cause; the records of a transaction are inserted together before its
+ * commit (SV-8). The canonical JSON repeats every column, so that the hash of the chain covers all columns. The chainer
+ * links the record later.
  */
 export async function appendAudit(
   trx: SupervisorTransaction,

@@ -7,21 +7,21 @@ import type { SupervisorReader, SupervisorTransaction } from '../supervisor-stor
 export type ChainRow = RowOf<typeof auditChains>;
 
 /**
- * The end of a tenant's linked chain: sequence and hash of its last record, and how many records and checkpoints are
- * signed.
+ * The end of a tenant's linked chain: the sequence and hash of its last record, and the numbers of signed records and
+ * of checkpoints.
  */
 export type ChainEnd = Omit<ChainRow, 'signed_at'>;
 
 /** One signed checkpoint. */
 export type CheckpointRow = RowOf<typeof auditCheckpoints>;
 
-/** When a chain with unsigned records is due for a checkpoint. */
+/** The conditions under which a chain with unsigned records is due for a checkpoint; one of them suffices. */
 export interface CheckpointPolicy {
-  /** Number of unsigned records. */
+  /** The chain has at least this many unsigned records. */
   readonly records: number;
-  /** Or: latest time of the last checkpoint. */
+  /** The last checkpoint was signed at or before this time. */
   readonly before: Date;
-  /** Or: a time of the last checkpoint after this one, which a wrong clock gave (BD-3). */
+  /** The recorded time of the last checkpoint is later than this time, which only a wrong clock can cause (BD-3). */
   readonly latest: Date;
 }
 
@@ -48,8 +48,8 @@ const selectChainsToSign = prepareQuery((db: SupervisorReader, policy: Checkpoin
 );
 
 /**
- * Saves a checkpoint over `chain` (SV-8). Returns false, and saves nothing, when another checkpoint was saved in
- * between: each checkpoint names the previous one.
+ * Saves a checkpoint that covers `chain` (SV-8). Returns false, and saves nothing, when another checkpoint was saved
+ * after `chain` was read, because each checkpoint names the previous one.
  */
 export async function saveCheckpoint(
   trx: SupervisorTransaction,
@@ -74,7 +74,7 @@ export async function saveCheckpoint(
   return true;
 }
 
-/** The next checkpoints of a chain, those with a count above `after`, in order; at most `limit`. */
+/** Returns the first `limit` checkpoints of a chain with a count above `after`, in order. */
 export async function checkpointsAfter(
   db: SupervisorReader,
   tenant: string,

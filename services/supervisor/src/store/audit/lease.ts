@@ -10,10 +10,10 @@ export interface LeaseRequest {
 }
 
 /**
- * Acquires or renews a lease that is free, expired or already held; returns whether it is held now. A lease that
- * expires later than a correct clock can have set counts as expired (BD-3). The row stays locked until the end of the
- * transaction, so that only one replica at a time runs it, even when clocks differ. When this returns false, the caller
- * must not write.
+ * Acquires a lease that is free or expired, or renews one that `holder` already holds; returns whether `holder` holds
+ * it now. A lease with an expiry time that only a wrong clock can have set is treated as expired (BD-3). The row stays
+ * locked until the end of the transaction, so only one replica at a time runs the transaction, even when clocks differ.
+ * When this returns false, the caller must not write.
  */
 export async function holdLease(
   trx: SupervisorTransaction,

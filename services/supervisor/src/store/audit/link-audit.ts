@@ -71,7 +71,10 @@ async function saveLinks(trx: SupervisorTransaction, links: readonly Link[]): Pr
   }
 }
 
-/** Records of the next statement; above MAX_PREPARED_ANY a power of two, so that few statements are prepared. */
+/**
+ * Returns the number of records in the next statement: `left` if it is at most MAX_PREPARED_ANY, otherwise the largest
+ * power of two that is not above `left`, so that few statements are prepared.
+ */
 function partOf(left: number): number {
   return left <= MAX_PREPARED_ANY ? left : 2 ** Math.floor(Math.log2(left));
 }
@@ -90,7 +93,7 @@ type LinkValues = Readonly<Record<string, Link[keyof Link] | undefined>>;
 
 const linkUpdates = new Map<number, PreparedQuery<SupervisorDatabase, LinkValues, unknown>>();
 
-/** One prepared statement for each number of records. */
+/** Returns the statement that links `count` records; one statement is prepared for each count. */
 function updateLinks(count: number): PreparedQuery<SupervisorDatabase, LinkValues, unknown> {
   const known = linkUpdates.get(count);
   if (known !== undefined) return known;
@@ -134,7 +137,9 @@ const selectFirstUnlinked = prepareQuery((db: SupervisorReader) =>
   db.selectFrom('audit').select('position').where('sequence', 'is', null).limit(1),
 );
 
-/** The position of a tenant's last unlinked record, at most `upTo`; undefined for none. */
+/**
+ * Returns the highest position of an unlinked record of a tenant that is at most `upTo`; undefined when there is none.
+ */
 export async function lastUnlinked(
   db: SupervisorReader,
   tenant: string,
@@ -164,7 +169,7 @@ async function endsOf(
   return new Map(rows.map((end) => [end.tenant, end]));
 }
 
-/** Saves the ends of all chains of a batch, which may be of as many tenants as it has records, in one statement. */
+/** Saves the ends of all chains of a batch in one statement; each record may belong to a different tenant. */
 async function saveEnds(
   trx: SupervisorTransaction,
   ends: ReadonlyMap<string, LastRecord>,

@@ -1,6 +1,9 @@
 import type { Changes, Topic } from './changes.ts';
 
-/** A wake-up by commits that is not lost when it comes before wait(); an abort wakes, too. */
+/**
+ * Wakes a waiting caller after a commit or an abort. A commit before wait() is not lost: the next wait() returns
+ * immediately.
+ */
 export class ChangeAlarm {
   readonly #signal: AbortSignal;
   readonly #onAbort = () => this.ring();
@@ -13,7 +16,7 @@ export class ChangeAlarm {
     signal.addEventListener('abort', this.#onAbort);
   }
 
-  /** Calls `onChange`, and rings, after each commit that changes `topic`. */
+  /** Calls `onChange` and wakes the caller of wait() after each commit that changes `topic`. */
   on(changes: Changes, topic: Topic, onChange: () => void = () => undefined): void {
     const listener = (): void => {
       onChange();
@@ -27,7 +30,7 @@ export class ChangeAlarm {
     this.#wake?.();
   }
 
-  /** Resolves at the next ring, at once after a ring since the last wait, or after `ms`. */
+  /** Resolves at the next wake-up, immediately if there was one since the last wait, or after `ms`. */
   async wait(ms: number): Promise<void> {
     if (!this.#isSet && !this.#signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -47,12 +50,12 @@ export class ChangeAlarm {
   }
 }
 
-/** Shortest average time between two reads of all watches together, ms; each subscription counts as a watch. */
+/** Minimum average interval between the reads of all watches together, ms; each subscription counts as a watch. */
 const MS_PER_SUBSCRIPTION = 2;
 
 /**
- * The interval in which a watch reads without a notification, ms: at least `pollMs`, and longer the more watches there
- * are, so that their reads leave time for halts (BD-2).
+ * The interval at which a watch reads without a notification, ms: at least `pollMs`, and longer with more watches, so
+ * that their reads do not delay halts (BD-2).
  */
 export function watchIntervalMs({ subscriptions }: Pick<Changes, 'subscriptions'>, pollMs: number) {
   return Math.max(pollMs, subscriptions * MS_PER_SUBSCRIPTION);
@@ -62,7 +65,7 @@ export function watchIntervalMs({ subscriptions }: Pick<Changes, 'subscriptions'
 export interface AwaitedChange<T> {
   readonly changes: Changes;
   readonly topic: Topic;
-  /** Interval of reads without a change, ms, because change notifications may be lost. */
+  /** Interval of reads without a change notification, which may be lost, ms. */
   readonly pollMs: number;
   /** Ends the wait. */
   readonly signal: AbortSignal;
@@ -70,7 +73,10 @@ export interface AwaitedChange<T> {
   readonly isEnough: (value: T) => boolean;
 }
 
-/** Reads now and after each change, until `isEnough` or an abort; returns the last value. */
+/**
+ * Reads now, after each change and every `pollMs`, until `isEnough` returns true or `signal` aborts; returns the last
+ * value.
+ */
 export async function awaitChange<T>(awaited: AwaitedChange<T>): Promise<T> {
   const { changes, topic, pollMs, signal, read, isEnough } = awaited;
   const changed = new ChangeAlarm(signal);

@@ -2,8 +2,8 @@ import type { RunKey } from '@writ/kernel';
 import type { Replicas } from '@writ/store';
 
 /**
- * What a component can subscribe to: a run's timeline or end, due orders, halts, outbox events, notifications to
- * send and ended attempts to send one, audit records and their links, a tenant's approvals, the states of a tenant's runs.
+ * What a component can subscribe to: a run's timeline or end, due orders, halts, outbox events, notifications to send
+ * and ended attempts to send one, audit records and their links, a tenant's approvals, the states of a tenant's runs.
  */
 export type Topic =
   | `run:${string}/${string}`
@@ -28,13 +28,14 @@ export function runsTopic(tenant: string): Topic {
   return `runs:${tenant}`;
 }
 
-/** The topic of a run's end, in addition to its timeline. */
+/** The topic of a run's end; an end also changes {@link runTopic}. */
 export function runEndTopic({ tenant, runId }: RunKey): Topic {
   return `run-ended:${tenant}/${runId}`;
 }
 
 /**
- * Notifies subscribers of commits, of this replica or others. A notification may be lost, so subscribers also poll.
+ * Notifies subscribers of the commits of this replica and of other replicas. A notification may be lost, so subscribers
+ * also poll.
  */
 export class Changes {
   readonly #replicas: Pick<Replicas, 'hint' | 'onHint'>;
@@ -69,7 +70,7 @@ export class Changes {
   /** Notifies the subscribers of `topics`. */
   announce(topics: Iterable<Topic>): void {
     for (const topic of topics) {
-      // Only one replica relays the outbox, and it polls.
+      // Other replicas get no hint for the outbox: only one replica relays it, and that replica polls.
       if (topic !== 'outbox') this.#replicas.hint(topic);
       for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener();
     }

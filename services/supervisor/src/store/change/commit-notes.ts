@@ -14,7 +14,7 @@ export interface NotedRunState extends RunKey {
   readonly state: StoredRunState;
 }
 
-/** What a transaction of this process passes on once it is committed (CO-1). */
+/** The changes of a transaction of this process that listeners receive after its commit (CO-1). */
 export interface CommitNotes {
   readonly topics: Set<Topic>;
   /** The orders that it placed. */
@@ -29,7 +29,7 @@ const notes = new TransactionValue<CommitNotes>(() => ({
   runStates: [],
 }));
 
-/** The notes of a transaction; it adds to them, and its commit reads them. */
+/** Returns the notes of a transaction: its statements add to them, and the store reads them after the commit. */
 export function notesOf(trx: Transaction<SupervisorDatabase>): CommitNotes {
   return notes.of(trx);
 }

@@ -25,7 +25,7 @@ function halt(number: number, scope: Scope) {
   return newHalt({ haltId: `hlt_${number}`, scope, reason: 'Stop.', endRuns: false, ...ordered });
 }
 
-it('reads only the halts over an agent when there are more than are cached (SV-9)', async () => {
+it('reads only the halts that cover an agent when more halts are in force than the cache can hold (SV-9)', async () => {
   const store = await openStore();
   await store.transaction(async (trx) => {
     for (let number = 0; number < MAX_CACHED_HALTS; number += 1) {
@@ -42,7 +42,7 @@ it('reads only the halts over an agent when there are more than are cached (SV-9
   };
   const last = `hlt_${MAX_CACHED_HALTS}`;
   expect(await rowsRead(PAYER, last)).toBeGreaterThan(MAX_CACHED_HALTS);
-  // The answer for one agent is kept, and that for another one is a query of its own halts.
+  // The halts of the first agent are cached; for another agent, only the halts that cover it are read.
   expect(await rowsRead(PAYER, last)).toBeLessThan(10);
   expect(await rowsRead(OTHER, undefined)).toBeLessThan(10);
   await store.transaction((trx) => saveHalt(trx, last, { lifted_at: AT }));

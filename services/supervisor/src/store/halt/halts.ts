@@ -97,7 +97,7 @@ interface ScopeTexts {
   readonly agent: string;
 }
 
-/** Prepared, because every review reads it. */
+/** Prepared, because every review runs the query. */
 const selectInForce = prepareQuery((db: SupervisorReader, scopes: ScopeTexts) =>
   db
     .selectFrom('halts')
@@ -106,7 +106,7 @@ const selectInForce = prepareQuery((db: SupervisorReader, scopes: ScopeTexts) =>
     .where('lifted_at', 'is', null),
 );
 
-/** The oldest halt in force for a subject; undefined when it is not halted (SV-9). */
+/** Returns the oldest halt in force that covers a subject; undefined when the subject is not halted (SV-9). */
 export async function haltOver(
   db: SupervisorReader,
   subject: ScopeSubject,
@@ -115,15 +115,18 @@ export async function haltOver(
   return halts.length === 0 ? undefined : haltsOver(halts, subject)[0];
 }
 
-/** Limit of cached halts; above it, they are read and cached for each agent. */
+/** Limit of cached halts; if more halts are in force, the halts of each agent are read and cached separately. */
 export const MAX_CACHED_HALTS = 1_000;
 const NOT_CACHED = 'not cached';
 const IN_FORCE = 'in force';
 
-/** All halts in force under one key, and those over one agent. All statements that change the table are in this file. */
+/**
+ * All halts in force under the key IN_FORCE, or the halts that cover one agent under the key of its scope. All
+ * statements that change the table are in this file.
+ */
 const cache = new RowCache<readonly Halt[] | typeof NOT_CACHED>({ areLocked: true });
 
-/** Includes all halts that cover the subject. */
+/** Returns halts in force, including all that cover the subject. */
 async function haltsFor(db: SupervisorReader, subject: ScopeSubject): Promise<readonly Halt[]> {
   const all = await cachedHalts(db);
   if (all !== NOT_CACHED) return all;
@@ -138,7 +141,7 @@ async function haltsFor(db: SupervisorReader, subject: ScopeSubject): Promise<re
 
 /**
  * All halts in force. Returns NOT_CACHED in three cases: there are more than MAX_CACHED_HALTS, the database is
- * PostgreSQL, or `db` is no transaction.
+ * PostgreSQL, or `db` is not a transaction.
  */
 async function cachedHalts(db: SupervisorReader): Promise<readonly Halt[] | typeof NOT_CACHED> {
   const known = cache.get(db, IN_FORCE);

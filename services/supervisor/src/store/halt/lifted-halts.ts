@@ -5,8 +5,9 @@ import type { SupervisorReader } from '../supervisor-store.ts';
 import { haltOf } from './halts.ts';
 
 /**
- * The oldest halt over an agent that is in force, or lifted while the runs in its scope are still being resumed one by
- * one; undefined for none. Until then, the approvals of the agent are not extended and have not expired (SV-5, SV-9).
+ * Returns the oldest halt that covers an agent and is not completely lifted: the halt is in force, or the runs in its
+ * scope are still being resumed; undefined if there is none. Until the halt is completely lifted, the approvals of the
+ * agent do not expire, because they may still have to be extended (SV-5, SV-9).
  */
 export async function unresumedHalt(
   db: SupervisorReader,

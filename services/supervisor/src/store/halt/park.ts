@@ -18,8 +18,8 @@ import type { SupervisorReader, SupervisorTransaction } from '../supervisor-stor
 import { haltOver } from './halts.ts';
 
 /**
- * Parks the agents of a run that a halt covers: running ones become PARKED, and their active clocks stop at the
- * time of the halt (EM-1, AG-7). Returns the agents in scope. Idempotent.
+ * Parks the agents of a run that a halt covers: RUNNING agents become PARKED, and their active clocks stop at the time
+ * of the halt (EM-1, AG-7). Returns the agents in scope. Idempotent.
  */
 export async function parkHalted(
   trx: SupervisorTransaction,
@@ -43,8 +43,9 @@ export async function parkHalted(
 }
 
 /**
- * Resumes the agents that a lifted halt had parked, unless another halt covers them or they have no slot. A
- * suspended agent stays suspended, with the time that its approval had left. Idempotent.
+ * Resumes the agents that a lifted halt had parked, unless another halt covers them or they have no slot. A suspended
+ * agent stays suspended; its pending approval is extended by the time that it spent halted, see
+ * {@link extendApprovals}. Idempotent.
  */
 export async function unparkHalted(
   trx: SupervisorTransaction,
@@ -69,11 +70,11 @@ export async function unparkHalted(
     });
   }
   await settleRunState(trx, run, at);
-  // Orders that start, spawn or wake were delayed.
+  // The halt delayed the orders that start the run, spawn children or wake agents.
   await makeOrdersDue(trx, key, at);
 }
 
-/** The live agents of a run in the scope of a halt, whether it is in force or not. */
+/** Returns the live agents of a run in the scope of a halt; the halt need not be in force. */
 export async function haltedAgents(
   db: SupervisorReader,
   key: RunKey,
@@ -84,14 +85,14 @@ export async function haltedAgents(
   );
 }
 
-/** A PENDING run stays PENDING until its delivery, and an ENDING one stays ENDING. */
+/** Updates the state of a run from the states of its agents. A PENDING run stays PENDING until its delivery. */
 async function settleRunState(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   if (run.state === 'PENDING') return;
   const key = { tenant: run.tenant, runId: run.run_id };
   const living = (await agentsOf(trx, key)).filter(({ ended_at }) => ended_at === null);
   const state = await stateOfRun(trx, living);
   if (state !== run.state) await setRunState(trx, key, state, at);
-  // The clocks of agents that wait for a parked or resumed one.
+  // Updates the clocks of agents that wait for a parked or resumed agent.
   await settleWaits(trx, key, at);
 }
 
@@ -99,7 +100,10 @@ function isLiving({ state, ended_at }: RunRow): boolean {
   return ended_at === null && state !== 'ENDING';
 }
 
-/** Approvals are extended once, also when the order is repeated. */
+/**
+ * Records that a halt resumes a run, and returns true the first time, so that a repeated order does not extend
+ * approvals again.
+ */
 async function isFirstResume(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,

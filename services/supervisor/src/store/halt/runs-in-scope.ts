@@ -39,7 +39,8 @@ async function readPage(
  * has ended since the order.
  */
 export async function stoppedTenants(db: SupervisorReader, orderedAt: Date): Promise<string[]> {
-  // Runs have no index on their end for all tenants. Every tenant with a run has a chain, or a record that is not linked yet.
+  // No index covers the end times of the runs of all tenants, so the query starts from the tenants: every tenant with a
+  // run has an audit chain or an unlinked audit record.
   const tenants = db
     .selectFrom('audit_chains')
     .select('tenant')

@@ -10,7 +10,7 @@ import { callKeyOf } from './decisions.ts';
 export async function effectsOf(db: SupervisorReader, run: RunKey): Promise<EffectRecord[]> {
   const latest = new Map((await selectEffects(db, run)).rows.map((row) => [row.decision_id, row]));
   return [...latest.values()].map((row) => ({
-    // Of the actions with an effect, only tool calls have the digest of a definition.
+    // Among actions with an effect, only tool calls have a definition digest.
     isTool: row.definition_digest !== null,
     isApproved: row.executed_action !== null,
     stopReason: row.stop_reason ?? undefined,

@@ -78,7 +78,7 @@ export function callKeyOf(
   };
 }
 
-/** Whether an agent already had its one final that counts no step (SV-1). */
+/** Whether an agent has already proposed its one composed final, which does not count as a step (SV-1). */
 export async function hasComposed(
   trx: SupervisorTransaction,
   { tenant, runId, instance }: AgentKey,

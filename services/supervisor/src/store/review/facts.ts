@@ -24,7 +24,7 @@ function nameOf({ tenant, runId }: RunKey): string {
   return `${tenant}/${runId}`;
 }
 
-/** Notes that a run that this transaction inserts has no facts. */
+/** Caches an empty entry for a run that this transaction inserts, because the run has no facts yet. */
 export function startFacts(trx: SupervisorTransaction, run: RunKey): void {
   cache.set(trx, nameOf(run), { state: undefined });
 }

@@ -6,7 +6,7 @@ import type { SupervisorReader, SupervisorTransaction } from '../supervisor-stor
 /** The row of a receipt. */
 export type ReceiptRow = RowOf<typeof receipts>;
 
-/** Inserts a receipt; returns false when it exists. The first receipt of a call and revision counts (TG-8). */
+/** Inserts a receipt; returns false when it exists. The first receipt of a call and revision is kept (TG-8). */
 export async function insertReceipt(
   trx: SupervisorTransaction,
   receipt: ReceiptRow,
@@ -19,7 +19,7 @@ const insertNew = prepareQuery((db: SupervisorReader, receipt: ReceiptRow) =>
   db
     .insertInto('receipts')
     .values(pickColumns(receipt, receipts.columns))
-    // On either key: the id, or call and revision.
+    // Ignores a conflict on either key: the id, or call and revision.
     .onConflict((conflict) => conflict.doNothing()),
 );
 
@@ -44,8 +44,8 @@ const selectReceipt = prepareQuery((db: SupervisorReader, key: CallKey) =>
 );
 
 /**
- * Stores the result of a call, once, if a receipt holds the digest of exactly these bytes (SV-7). Returns whether
- * it was stored.
+ * Stores the result of a call if a receipt contains the SHA-256 digest of `content` and has no stored result yet
+ * (SV-7). Returns whether the result was stored.
  */
 export async function keepObservation(
   trx: SupervisorTransaction,

@@ -3,7 +3,7 @@ import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { manifestFromJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** Records the agents that a run may delegate to: it keeps the definitions of its start (AG-1). */
+/** Records the agents that a run may delegate to, as defined when the run starts (AG-1). */
 export async function insertDefinitions(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,

@@ -17,7 +17,7 @@ export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunR
 /** States of a run that has started and is not suspended or parked. */
 export const ACTIVE_RUN_STATES = ['RUNNING', 'ENDING'] as const satisfies readonly StoredRunState[];
 
-/** The runs of all tenants that have started, and neither ended nor wait for a person, a signal or a timer. */
+/** The runs of all tenants that have started, have not ended and do not wait for a person, a signal or a timer. */
 export async function activeRuns(
   db: SupervisorReader,
 ): Promise<Pick<RunRow, 'tenant' | 'run_id'>[]> {

@@ -6,13 +6,14 @@ import type { SupervisorReader } from '../supervisor-store.ts';
 export interface LiveAgentsPage {
   readonly after: AgentKey;
   readonly limit: number;
-  /** Latest creation of their runs. */
+  /** Latest creation time of the runs of these agents. */
   readonly createdBefore: Date;
 }
 
 /**
- * Returns a page of the live agents of runs without an open order, by tenant, run and instance: an order in progress
- * explains any difference to the peers. One statement.
+ * Returns a page of the live agents of live runs without an open order, by tenant, run and instance. Runs with an open
+ * order are omitted, because an order in progress may cause a temporary difference between the supervisor and its
+ * peers. Uses one statement.
  */
 export async function settledAgents(
   db: SupervisorReader,
@@ -47,7 +48,7 @@ export async function settledAgents(
   return rows.map((row) => ({ tenant: row.tenant, runId: row.run_id, instance: row.instance }));
 }
 
-/** Of these runs, returns those that have ended or are unknown, and have no open order. One statement. */
+/** Returns the given runs that have ended or are unknown, and that have no open order. Uses one statement. */
 export async function overRuns<K extends RunKey>(
   db: SupervisorReader,
   runs: readonly K[],

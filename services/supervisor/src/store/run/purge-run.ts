@@ -8,7 +8,7 @@ import { deleteFacts } from '../review/facts.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { loadRun, type RunRow, saveRun } from './runs.ts';
 
-/** Ended runs whose retention requires the deletion of their content (SUP-4), at most `limit`. */
+/** Returns at most `limit` ended runs whose retention requires the deletion of their content (SUP-4). */
 export async function runsToPurge(
   db: SupervisorReader,
   endedBy: Date,
@@ -26,15 +26,15 @@ export async function runsToPurge(
 }
 
 /**
- * Ended runs that are kept, but have agents whose own retention requires the deletion of their content (SUP-4), at most
- * `limit`.
+ * Returns at most `limit` ended runs with permanent retention that have agents whose own retention requires the
+ * deletion of their content (SUP-4).
  */
 export async function runsWithAgentsToPurge(
   db: SupervisorReader,
   endedBy: Date,
   limit: number,
 ): Promise<RunRow[]> {
-  // From the agents, so that only their partial index is read.
+  // The query starts from the agents, so that it reads only their partial index.
   const found = await db
     .selectFrom('agents')
     .innerJoin('runs', (join) =>
@@ -72,8 +72,9 @@ export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date
 }
 
 /**
- * Deletes the content of one agent of a run that is kept, like {@link purgeRun}. Its answer remains if its parent is
- * kept, because it is the observation of the parent's delegation; facts belong to the run.
+ * Deletes the content of one agent, as {@link purgeRun} does for all agents of a run. The answer of the agent remains
+ * if the content of its parent is kept, because the answer is the observation of the parent's delegation. Facts remain,
+ * because they belong to the run.
  */
 export async function purgeAgent(
   trx: SupervisorTransaction,
@@ -120,7 +121,7 @@ async function purgeCalls(
         action: withheldJson(action) ?? action,
         executed_action: withheldJson(executed_action),
         comment: null,
-        // Of a withdrawn approval it says who withdrew it.
+        // The basis of a withdrawn approval records whether the agent withdrew it.
         basis: state === 'withdrawn' ? basis : null,
       })
       .where('approval_id', '=', approval_id)

@@ -10,7 +10,7 @@ export interface RunFilter {
   /** Empty = any. */
   readonly agent: string;
   readonly sessionId: string;
-  /** A run must have all of them. */
+  /** Labels that a run must have; all of them must match. */
   readonly labels: Readonly<Record<string, string>>;
   /** Time of creation: at or after `since`, before `until`. */
   readonly since: Date | undefined;
@@ -26,7 +26,7 @@ export async function selectRuns(db: SupervisorReader, filter: RunFilter): Promi
   return await runPage(db, filter).execute();
 }
 
-/** The query of {@link selectRuns}; an index has its order for every filter but those of state and label. */
+/** The query of {@link selectRuns}; an index provides its order for every filter except state and label. */
 export function runPage(db: SupervisorReader, filter: RunFilter) {
   const { tenant, states, agent, sessionId, labels, since, until, oldestFirst, after, limit } =
     filter;
@@ -59,7 +59,9 @@ export function runPage(db: SupervisorReader, filter: RunFilter) {
   return query.orderBy('created_at', direction).orderBy('run_id', direction).limit(limit);
 }
 
-/** State and time of the runs of a tenant that changed at or after a time, oldest change first. */
+/**
+ * Returns the id, state and change time of each run of a tenant with a change at or after `since`, oldest change first.
+ */
 export async function runsChangedSince(
   db: SupervisorReader,
   tenant: string,
@@ -75,7 +77,7 @@ export async function runsChangedSince(
     .execute();
 }
 
-/** The runs of a tenant with these ids, in no order. */
+/** The runs of a tenant with these ids, in no particular order. */
 export async function runsByIds(
   db: SupervisorReader,
   tenant: string,

@@ -3,10 +3,10 @@ import { prepareQuery } from '@writ/store';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /**
- * Checks the number of a tenant's runs in progress, which includes parked and ending ones, in the transaction that
- * records another run.
- * @param most undefined = unlimited
- * @throws OverloadedError RUN_QUOTA_EXCEEDED naming setting and limit
+ * Checks in the transaction that records a new run whether the tenant is below its limit of runs in progress, which
+ * include parked and ending runs.
+ * @param most limit of runs in progress; undefined = unlimited
+ * @throws OverloadedError RUN_QUOTA_EXCEEDED naming the setting and the limit
  */
 export async function assertRunQuota(
   trx: SupervisorTransaction,

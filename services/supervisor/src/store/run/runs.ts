@@ -38,7 +38,7 @@ function nameOf({ tenant, runId }: RunKey): string {
   return `${tenant}/${runId}`;
 }
 
-/** Keeps the row after `changes`; drops it when the run has ended (CO-2). */
+/** Updates the cached row after `changes`; removes it from the cache when the run has ended (CO-2). */
 function keep(trx: SupervisorTransaction, key: RunKey, changes: Partial<RunRow>): void {
   const row = cache.get(trx, nameOf(key));
   if (row === undefined) return;
@@ -63,7 +63,7 @@ export async function insertRunLabels(
 }
 
 /**
- * Loads a run of a tenant; those of other tenants do not exist (SYS-6).
+ * Loads a run of a tenant; a run of another tenant is reported as not found (SYS-6).
  * @throws NotFoundError RUN_NOT_FOUND
  */
 export async function loadRun(db: SupervisorReader, key: RunKey): Promise<RunRow> {
@@ -166,7 +166,7 @@ export async function latestRunOf(
     .executeTakeFirst();
 }
 
-/** Updates columns of a run; a change of `state` comes with its `changed_at`. */
+/** Updates columns of a run; changes that contain `state` must also contain `changed_at`. */
 export async function saveRun(
   trx: SupervisorTransaction,
   key: RunKey,

@@ -28,7 +28,7 @@ export interface TimelineRow {
   readonly entry: Uint8Array;
 }
 
-/** Limit of cached event ids of one run; for a longer timeline they are queried. */
+/** Limit of cached event ids for each run; the ids of a longer timeline are queried instead. */
 const MAX_IDS = 4_096;
 
 /** The end of a timeline. */
@@ -42,9 +42,9 @@ interface Head {
 interface Draft {
   readonly base: Head;
   readonly added: Map<string, number>;
-  /** Events that were looked up, without those that were not found. */
+  /** The sequences of the events that were looked up and found, by id. */
   readonly found: Map<string, number>;
-  /** Events that were looked up. */
+  /** The ids of all events that were looked up. */
   readonly looked: Set<string>;
   isClosed: boolean;
 }
@@ -92,7 +92,7 @@ export async function appendTimeline(
     recorded_at: at,
     entry,
   });
-  // After the entries are inserted: the cache must not be ahead of the rows.
+  // Runs after the entries are inserted, because the cache must not contain events without rows.
   beforeCommit(trx, drafts, () => keepHeads(trx));
   noteChange(trx, runTopic(event));
   return sequence;
@@ -108,8 +108,8 @@ export async function findSequence(
 }
 
 /**
- * Looks up events that the transaction is going to find or append, in one round trip instead of one for each. It changes
- * no result.
+ * Looks up events in one round trip before the transaction finds or appends them, which would otherwise take one round
+ * trip for each event. Optional: it does not change the results of the transaction.
  */
 export async function lookUpEvents(
   trx: SupervisorTransaction,
@@ -179,13 +179,14 @@ function newDraft(base: Head): Draft {
 
 async function keepHeads(trx: SupervisorTransaction): Promise<void> {
   for (const [name, { base, added, isClosed }] of drafts.of(trx)) {
-    // Only for a run that started in this process: late events of an ended run must not fill the cache.
+    // The cache contains only runs that started in this process and have not ended, so that late events of ended runs
+    // do not fill it.
     if (isClosed || base.ids === undefined) heads.delete(trx, name);
     else heads.set(trx, name, { sequence: base.sequence + added.size, ids: joined(base, added) });
   }
 }
 
-/** Adds to the cached map itself: a rollback drops the whole cache entry. */
+/** Adds the events to the cached map in place, which is safe because a rollback drops the whole cache entry. */
 function joined({ ids }: Head, added: ReadonlyMap<string, number>): Head['ids'] {
   if (ids === undefined || ids.size + added.size > MAX_IDS) return undefined;
   for (const [id, sequence] of added) ids.set(id, sequence);

@@ -83,16 +83,16 @@ export const spawns = table('spawns', {
     child_name: column.text(),
     /** The message that the child's answer refers to; empty when there is none. */
     correlation_id: column.text(),
-    /** `refused`: no slot was available. `failed`: it could not be set up, or its run or parent ended first. */
+    /** `refused`: no slot was available. `failed`: the child could not be set up, or its run or parent ended first. */
     state: column.text<'pending' | 'ready' | 'refused' | 'failed'>(),
     /** The message of the cap, or the reason of the failure; null otherwise. */
     why_not: column.text().nullable(),
     /** JSON: the agent that was paused for the child. */
     paused: column.text().nullable(),
-    /** The first EndChild call; null before. */
+    /** The call_id of the first EndChild call; null before that call. */
     end_call_id: column.text().nullable(),
     end_outcome: column.text().nullable(),
-    /** JSON array of the agents that were resumed with the child's slot; null until it is released. */
+    /** JSON array of the agents that received the child's slot and were resumed; null until the slot is released. */
     resumed: column.text().nullable(),
     created_at: column.timestamp(),
   },

@@ -1,8 +1,8 @@
 import { column, table } from '@writ/store';
 
 /**
- * One row for each notification of an endpoint, from the transaction of its cause. Delivered and failed ones are kept
- * for some days, so that a repeated event is no second notification.
+ * One row for each notification of an endpoint, from the transaction of its cause. Delivered and failed notifications
+ * are kept for some days, so that a repeated event does not cause a second notification.
  */
 export const notifications = table('notifications', {
   columns: {

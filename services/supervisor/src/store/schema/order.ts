@@ -1,6 +1,6 @@
 import { column, table } from '@writ/store';
 
-/** One row for each order, driven until it is done. */
+/** One row for each order, which the engine executes until it is done. */
 export const orders = table('orders', {
   columns: {
     order_id: column.text(),
@@ -25,14 +25,15 @@ export const orders = table('orders', {
   },
 });
 
-/** One row for each mutating request that no other row identifies. */
+/** One row for each mutating request whose request_id is not stored in another table. */
 export const requests = table('requests', {
   columns: {
     tenant: column.text(),
     subject: column.text(),
     /**
-     * Full name of the RPC, with `/enforced` when the meter enforces caps of SetCaps; `resume` for a run that a lifted
-     * halt resumes, where `subject` is the id of the halt and `request_id` that of the run.
+     * Full name of the RPC. SetCaps has a second row with the suffix `/enforced` after the meter has confirmed the
+     * caps. For a run that a lifted halt resumed, the method is `resume`, `subject` is the id of the halt, and
+     * `request_id` is the id of the run.
      */
     method: column.text(),
     request_id: column.text(),

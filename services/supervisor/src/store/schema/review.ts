@@ -44,7 +44,7 @@ export const decisions = table('decisions', {
     revised_action: column.text().nullable(),
     executed_action: column.text().nullable(),
     executed_from: column.text<ExecutedFrom>().nullable(),
-    /** A delegation, or a call of a tool that is not read-only. */
+    /** Whether the action is a delegation or a call of a tool that is not read-only. */
     has_effect: column.boolean(),
     approval_id: column.text().nullable(),
     /** Why the action is not executed; null when it is approved, or its approval is pending. */
@@ -52,11 +52,12 @@ export const decisions = table('decisions', {
     phase: column.text<Phase>().nullable(),
     /** False only while an approval is pending. */
     settled: column.boolean(),
-    /** An approved final that ended the agent. */
+    /** Whether the action is an approved final that ended the agent. */
     run_ended: column.boolean(),
     /**
-     * The digest of the reviewed definition of the tool, which for a client-executed tool its program states,
-     * unverified; and the digest of the argument bytes that a writ signs.
+     * The digest of the reviewed definition of the tool, and the digest of the argument bytes that a writ signs. For a
+     * tool that the program of an external agent executes, the definition digest is the unverified value that the
+     * program sent.
      */
     definition_digest: column.text().nullable(),
     args_sha256: column.text().nullable(),

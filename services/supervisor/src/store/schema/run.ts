@@ -30,12 +30,12 @@ export const runs = table('runs', {
     state: column.text<StoredRunState>(),
     created_by: column.text(),
     created_at: column.timestamp(),
-    /** When it was created, or its state changed last. */
+    /** Time of the last change of `state`, or of the creation of the run. */
     changed_at: column.timestamp(),
     deadline_at: column.timestamp().nullable(),
     /** JSON: an execution budget of domain/manifest. */
     run_budget: column.text(),
-    /** JSON: the caps that it sets for its session; null when it sets none. */
+    /** JSON: the caps that the run sets for its session; null when it sets none. */
     session_budget: column.text().nullable(),
     /** JSON: a spawn budget of domain/manifest. */
     spawn_budget: column.text(),
@@ -50,14 +50,17 @@ export const runs = table('runs', {
     definition_hash: column.text(),
     /** Key with which the meter authenticates the events that workers carry (HK-1), in hexadecimal digits. */
     event_key: column.text(),
-    /** The agent key that opened it, and the SHA-256 of its conversation, empty for the default one; null otherwise (AP-1). */
+    /**
+     * The agent key that opened the run, and the SHA-256 of the conversation, which is empty for the default
+     * conversation; both are null for a run that no agent key opened (AP-1).
+     */
     key_id: column.text().nullable(),
     conversation: column.text().nullable(),
     /** The selected catalog alias. */
     model: column.text(),
     /** Approved tool calls of all agents. */
     approved_calls: column.integer().default(0),
-    /** Usage from the closed tabs, as JSON; null before. */
+    /** Usage from the closed tabs, as JSON; null until the tabs are closed. */
     usage: column.text().nullable(),
     /** JSON of domain/result; null before the terminal state. */
     result: column.text().nullable(),

@@ -26,8 +26,8 @@ import { type PresentedCall, rejectExpired } from './presented-call.ts';
 import { rejectOtherCall } from './recorded-call.ts';
 
 /**
- * Result of the first transaction of a call: a new outcome (`ended`), an outcome from before (`recorded`), a
- * call that another replica owns, or a tool to run.
+ * Result of the first transaction of a call: `ended`, the call got an outcome in this transaction; `recorded`, the call
+ * already had an outcome; `owned_by_peer`, another replica owns the call; `run`, the tool must be run.
  */
 export type Begun =
   | { readonly kind: 'ended' | 'recorded'; readonly call: CallRow }
@@ -46,10 +46,11 @@ type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
 };
 
 /**
- * Checks, counters, freeze, intent and TOOL_START in one transaction; a refusal records a receipt instead
- * (TG-2, TG-5). This process makes at most one attempt at a call at a time.
- * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN; PermissionDeniedError WRIT_EXPIRED, WRIT_MISMATCH; then
- *   nothing is recorded
+ * Begins a call in one transaction: runs the checks, increments the counters, checks freezes, and records the intent
+ * and TOOL_START; a refusal records a receipt instead (TG-2, TG-5). Callers must not run two attempts at the same call
+ * concurrently in one process.
+ * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN; PermissionDeniedError WRIT_EXPIRED, WRIT_MISMATCH; records
+ *   nothing in these cases
  */
 export function beginCall(context: Context, presented: PresentedCall): Promise<Begun> {
   const { writ, epoch } = presented;
@@ -73,11 +74,11 @@ export function beginCall(context: Context, presented: PresentedCall): Promise<B
   return context.store.transaction(work, { run: writ });
 }
 
-/** What {@link beginCall} has read of a call without a record. */
+/** The data that {@link beginCall} reads for a call that has no record yet. */
 interface NewCall {
   readonly counted: CountedCall;
   readonly counters: Counters;
-  /** The freezes over its agent. */
+  /** The freezes that cover the agent of the call. */
   readonly freezes: readonly FreezeInForce[];
 }
 
@@ -127,7 +128,7 @@ async function resumeCall(
   { known, freezes }: { readonly known: CallRow; readonly freezes: readonly FreezeInForce[] },
 ): Promise<Begun> {
   const { registry, clock, store, deadReplicas } = context;
-  // The call may have been recorded under another writ since the request looked for it.
+  // Another request may have recorded the call under a different writ after this request read the record.
   rejectOtherCall(known, presented);
   if (isOwnedByPeer(known, store.replicas, deadReplicas)) return { kind: 'owned_by_peer' };
   const state = callStateOf(known, false);
@@ -135,7 +136,7 @@ async function resumeCall(
   const tool = registry.tools.get(known.tool);
   const { next, effect } = transition(
     state,
-    // A call that was reviewed and begun under another definition of the tool does not run.
+    // A call is not run again if the definition of its tool has changed since the call was recorded.
     tool?.digest === known.definition_digest && 'args' in parsed
       ? { kind: 'call', admitted: true }
       : { kind: 'void' },

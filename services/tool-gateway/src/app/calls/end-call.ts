@@ -9,9 +9,9 @@ import { type Outcome, signOutcome, writeOutcome } from '../receipts/record-outc
 import type { ToolRun } from './run-tool.ts';
 
 /**
- * Records the outcome of a run: row, receipt and TOOL_END in one transaction (TG-5, TG-8). A cancelled call
- * that may run again gets no outcome.
- * @throws the reason of `cancelSignal` in that case; InternalError OUTCOME_ALREADY_RECORDED
+ * Records the outcome of a tool run: row, receipt and TOOL_END in one transaction (TG-5, TG-8). Records no outcome for
+ * a cancelled call that may run again.
+ * @throws the reason of `cancelSignal` for a cancelled call that may run again; InternalError OUTCOME_ALREADY_RECORDED
  */
 export async function endCall(
   context: Pick<GatewayContext, 'store' | 'clock' | 'signer' | 'events'>,
@@ -23,7 +23,7 @@ export async function endCall(
   const event = { kind: 'end', ending: run.ending } as const;
   const { next, effect } = transition('running', event, tool.sideEffect);
   if (effect === 'keep') {
-    // A repeat may arrive at another replica.
+    // Releases the call, because a repeat may arrive at another replica.
     if (store.replicas.shared) {
       const options = { run: keyOf(call), background: true };
       await store.transaction((trx) => releaseCall(trx, call), options);

@@ -19,7 +19,8 @@ export interface ExecutedCall {
 }
 
 /**
- * Returns the recorded outcome of a call, joins it while it is in flight, or executes it (TG-1, TG-5).
+ * Returns the outcome of a call: the recorded outcome, the outcome of the call in flight, or the outcome of executing
+ * the call (TG-1, TG-5).
  * @param signal aborts when the caller disconnects
  */
 export async function executeCall(
@@ -38,7 +39,7 @@ export async function executeCall(
   const { call, joined } = await inFlightCalls.join(writ, writ.tool, signal, (entry) =>
     attempt(context, presented, entry),
   );
-  // A request that joined may carry another writ than the request that began the call.
+  // A request that joined the call may contain a different writ than the request that began the call.
   rejectOtherCall(call, presented);
   return { row: call, replayed: joined };
 }
@@ -58,7 +59,7 @@ async function attempt(
 }
 
 /**
- * One attempt: a slot of the source, intent, tool, outcome.
+ * Makes one attempt: acquires a slot of the source, records the intent, runs the tool and records the outcome.
  * @returns undefined when another replica owns the call
  */
 async function attemptOnce(

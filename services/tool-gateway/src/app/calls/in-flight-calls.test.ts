@@ -7,7 +7,7 @@ const KEY: CallKey = { tenant: 'acme', runId: 'run-1', instance: 'root', callId:
 const DONE = { call_id: 'op-1', state: 'ok' } as CallRow;
 
 describe('a call in flight', () => {
-  it('is begun again, not joined, while it is cancelled because its callers left (TG-1)', async () => {
+  it('is not joined after all its callers disconnected, but begun again after its cancellation (TG-1)', async () => {
     const calls = new InFlightCalls();
     const stopped = Promise.withResolvers<void>();
     const caller = new AbortController();
@@ -22,14 +22,14 @@ describe('a call in flight', () => {
       begun.push('again');
       return DONE;
     });
-    // Two attempts at once would be two executions.
+    // Two concurrent attempts could execute the tool twice.
     await Promise.resolve();
     expect(begun).toEqual([]);
     stopped.resolve();
     expect(await again).toEqual({ call: DONE, joined: false });
   });
 
-  it('leaves a caller that disconnects while it waits for the end of a cancelled call', async () => {
+  it('rejects a caller that disconnects while it waits for the end of a cancelled call', async () => {
     const calls = new InFlightCalls();
     const stopped = Promise.withResolvers<CallRow>();
     const caller = new AbortController();

@@ -15,7 +15,7 @@ export interface InFlightCall {
   readonly tool: string;
   /** Aborts when the call is cancelled: by a freeze, by a shutdown, or because its last caller disconnected. */
   readonly cancelSignal: AbortSignal;
-  /** When intent was recorded; undefined before. */
+  /** Time at which intent was recorded; undefined before that. */
   startedAt: Date | undefined;
   /** The call continues after its last caller disconnects; a repeat returns its outcome. */
   outlivesCallers: boolean;
@@ -42,8 +42,8 @@ export class InFlightCalls implements FreezableCalls {
   }
 
   /**
-   * Waits for the outcome of the call; begins it with `attempt` when it is not in flight, or when its callers have left
-   * it and it has ended with a cancellation.
+   * Waits for the outcome of the call; begins the call with `attempt` when it is not in flight. A call that was
+   * cancelled because all its callers disconnected is begun again after it has ended.
    * @param signal aborts when this caller disconnects; the last caller to disconnect cancels a call that may
    *   be repeated
    * @returns the call, and whether another request began it, at this or another replica
@@ -101,7 +101,7 @@ export class InFlightCalls implements FreezableCalls {
     });
   }
 
-  /** Waits up to `ms` until the calls in the scope have ended. @returns the calls that have not */
+  /** Waits up to `ms` until the calls in the scope have ended. @returns the calls that have not ended */
   async settle(scope: Scope, ms: number): Promise<readonly InFlightCall[]> {
     await settlesWithin(Promise.allSettled(this.#within(scope).map(({ outcome }) => outcome)), ms);
     return this.#within(scope);

@@ -13,7 +13,7 @@ import { toCallKey } from '../../wire/call.ts';
 /** A call and the verified writ for exactly this call. */
 export interface PresentedCall {
   readonly writ: VerifiedWrit;
-  /** Expiry of the writ for execution; a recorded outcome is returned after it, too. */
+  /** Time until which the writ permits execution; a recorded outcome is also returned after this time. */
   readonly validUntil: Date;
   readonly argumentsJson: string;
   readonly arguments: ParsedArguments;
@@ -26,7 +26,7 @@ export interface PresentedCall {
 type Request = MessageShape<typeof CallToolRequestSchema>;
 
 /**
- * Verifies that a call carries a writ for exactly itself (TG-1).
+ * Verifies that the request of a call contains a writ for exactly this call; returns the call and the writ (TG-1).
  * @throws InvalidRequestError CALL_REQUIRED; PermissionDeniedError WRIT_INVALID, WRIT_MISMATCH,
  *   TENANT_NOT_SERVED; UnavailableError KEYS_UNAVAILABLE
  */
@@ -90,7 +90,7 @@ export function rejectExpired({ writ, validUntil }: PresentedCall, now: Date): v
 
 /**
  * Logs a call that is rejected with PERMISSION_DENIED, stores it for the audit chain of the tenant if the
- * caller serves that tenant, and rethrows `error`; does nothing else for other errors (TG-1, SYS-6).
+ * caller serves that tenant, and rethrows `error`; any other error is only rethrown (TG-1, SYS-6).
  */
 export async function recordRefusal(
   { store, clock }: Pick<GatewayContext, 'store' | 'clock'>,

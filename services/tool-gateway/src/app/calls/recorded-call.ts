@@ -7,8 +7,8 @@ import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import type { PresentedCall } from './presented-call.ts';
 
 /**
- * Returns the recorded outcome of a repeated call, which is not executed again; undefined while the call has an intent
- * only (TG-1).
+ * Returns the recorded outcome of a call, so that a repeated call is not executed again; undefined while only the
+ * intent is recorded (TG-1).
  * @throws PermissionDeniedError WRIT_MISMATCH
  */
 export function recordedOutcome(known: CallRow, presented: PresentedCall): CallRow | undefined {
@@ -17,7 +17,8 @@ export function recordedOutcome(known: CallRow, presented: PresentedCall): CallR
 }
 
 /**
- * Rejects the use of a call id for another tool or other arguments (TG-1). A burnt call has neither to compare.
+ * Rejects the use of a call id for another tool or other arguments (TG-1). Accepts every burnt call, because its record
+ * contains no tool and no arguments.
  * @throws PermissionDeniedError WRIT_MISMATCH
  */
 export function rejectOtherCall(known: CallRow, { writ }: PresentedCall): void {

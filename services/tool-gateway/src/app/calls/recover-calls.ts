@@ -4,9 +4,9 @@ import { inFlightCallRows, keyOf, releaseCall } from '../../store/calls.ts';
 import { recordInterrupted } from '../receipts/record-outcome.ts';
 
 /**
- * Settles the calls that dead processes left between intent and outcome, and the calls whose outcome this
- * process could not write (TG-5): a tool that may run again waits for a repeat of its call; any other tool
- * gets an UNKNOWN receipt.
+ * Settles the calls that dead processes left between intent and outcome, and the calls whose outcome this process could
+ * not write (TG-5): a call of a tool that may run again is released, so that a repeated call can run the tool; any
+ * other call gets a receipt with status UNKNOWN.
  */
 export async function recoverCalls(
   context: Pick<

@@ -118,7 +118,7 @@ async function runWithTimeout(
     });
     return await withTimeout(answer, tool.timeoutMs, onTimeout);
   } catch {
-    // A source must not reject; when one does, what its tool did is unknown.
+    // A source must not reject; if a source rejects, the outcome of its tool is unknown.
     return { kind: 'lost', message: `${tool.name} did not respond.` };
   } finally {
     cancelSignal.removeEventListener('abort', cancel);

@@ -1,7 +1,7 @@
 /**
- * Runs a limited number of tasks at a time and takes waiting tasks from its queues in round-robin order, at
- * most one batch per turn of the event loop. Verifying a writ occupies the event loop, so without it a burst
- * of calls to one tool source delays the calls to every other source (TG-6).
+ * Runs a limited number of tasks at a time. Takes waiting tasks from its queues in round-robin order, and starts at
+ * most `limit` of them per turn of the event loop. Verifying a writ occupies the event loop, so without the queue a
+ * burst of calls to one tool source would delay the calls to all other sources (TG-6).
  */
 export class VerificationQueue {
   readonly #limit: number;

@@ -20,7 +20,7 @@ export interface ReceiptDeliveryOptions {
   readonly retryMaxMs: number;
 }
 
-/** Receipts, and refusals, per delivery; both fit a message of 4 MiB. */
+/** Maximum number of receipts, and of refusals, in one delivery; together they fit in a message of 4 MiB. */
 const BATCH = 128;
 
 /**

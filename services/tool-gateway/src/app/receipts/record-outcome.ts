@@ -110,7 +110,7 @@ export async function writeOutcome(
 ): Promise<boolean> {
   const key = keyOf(call);
   const at = endOf(call);
-  // The run may have ended meanwhile with a retention that keeps no results.
+  // The run may have ended since the call began, with a retention that keeps no results.
   const purged = await isPurged(trx, key);
   const kept = purged ? { ...call, result_content: null, message: '' } : call;
   if (!(await updateOutcome(trx, from, kept))) return false;

@@ -35,7 +35,7 @@ export interface Resolved {
 }
 
 /**
- * Resolves a call whose outcome is unknown (TG-5). The first resolution is final; later requests get it.
+ * Resolves a call whose outcome is unknown (TG-5). The first resolution is final; later requests return it.
  * @throws NotFoundError CALL_NOT_FOUND; PreconditionError CALL_OUTCOME_KNOWN; InvalidRequestError REQUEST_ID_REUSED
  */
 export async function resolveOutcome(

@@ -12,7 +12,7 @@ export type VoidedWrit =
   | { readonly state: 'burnt' | 'receipt'; readonly receipt: string }
   | { readonly state: 'in_flight' };
 
-/** Agent and tool of a burnt call: VoidWrit names neither. */
+/** Recorded agent name and tool of a burnt call, because a VoidWrit request contains neither. */
 const UNKNOWN_NAME = '-';
 
 /**

@@ -5,14 +5,14 @@ import type { Tool } from '../../domain/tool.ts';
 
 const DEFAULT_PAGE = 200;
 /**
- * Largest size of the schemas, descriptions and allowlists of one page, in bytes; a page with one larger tool exceeds
- * it. A message has at most 4 MiB.
+ * Maximum total size of the schemas, descriptions and allowlists on one page, in bytes; a single tool above this size
+ * gets a page of its own. The limit of a gRPC message is 4 MiB.
  */
 const MAX_PAGE_BYTES = 2 * 1024 * 1024;
 
 const NO_RULES: AllowRules = { agents: undefined, tenants: undefined };
 
-/** Which tools are listed. */
+/** Filter and position of a page of tools. */
 export interface ToolQuery {
   /** Empty for all. */
   readonly names: readonly string[];
@@ -21,7 +21,7 @@ export interface ToolQuery {
   readonly pageToken: string;
 }
 
-/** A tool with the agents and tenants that may call it; without rules for a worker. */
+/** A tool with the rules for the agents and tenants that may call it; a worker receives no rules. */
 export interface ListedTool {
   readonly tool: Tool;
   readonly schemaJson: string;

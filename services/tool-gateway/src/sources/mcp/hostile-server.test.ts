@@ -9,7 +9,7 @@ import type { OfferedTools, ToolSource } from '../source.ts';
 import { MCP_LIMITS } from './mcp-limits.ts';
 import { openMcpSource } from './mcp-source.ts';
 
-/** What a server sends beyond the protocol. */
+/** The behavior of the test server: its tools, and what it writes to its notification stream. */
 interface Hostility {
   readonly tools?: readonly object[];
   /** Writes to the notification stream once it is open. */
@@ -19,7 +19,7 @@ interface Hostility {
 const TOOL = { name: 'look', inputSchema: { type: 'object' } };
 const CHANGED = 'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n';
 
-/** An MCP server over streamable HTTP that does more than it should. */
+/** Starts an MCP server over streamable HTTP that offers `tools` and calls `notify` with its notification stream. */
 async function serve({ tools = [TOOL], notify }: Hostility) {
   const asked = { lists: 0, connects: 0 };
   const server = createServer((request, response) => {
@@ -81,8 +81,8 @@ const call = (source: ToolSource) => source.invoke(toolInvocation('odd__look'));
 
 const UNREACHABLE = { kind: 'failed', message: 'The server of odd__look is unreachable.' };
 
-describe('an MCP server over its limits is disabled alone (BD-1)', () => {
-  it('for too many tools', async () => {
+describe('an MCP server with limits on what it sends (BD-1)', () => {
+  it('is disabled when it offers too many tools', async () => {
     const tools = Array.from({ length: 20_000 }, (_, n) => ({ ...TOOL, name: `t${n}` }));
     const { source, offers, error } = open((await serve({ tools })).url);
     const limit = `it offers 20000 tools; the limit is ${MCP_LIMITS.tools}`;
@@ -91,7 +91,7 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
     expect(await call(source)).toEqual(UNREACHABLE);
   });
 
-  it('for descriptions that are too long together', async () => {
+  it('is disabled when its tool descriptions exceed the total size limit', async () => {
     const tools = Array.from({ length: 30 }, (_, n) => ({
       ...TOOL,
       name: `t${n}`,
@@ -101,7 +101,7 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
     await expect.poll(() => logged(error)).toMatch(/describes its tools in \d+ bytes/);
   });
 
-  it('for an event without an end on its notification stream', async () => {
+  it('is disabled when it sends an endless event on its notification stream', async () => {
     let sent = 0;
     const chunk = 'x'.repeat(65_536);
     const { url } = await serve({
@@ -121,7 +121,7 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
     expect(sent).toBeLessThan(4 * MCP_LIMITS.messageBytes);
   });
 
-  it('for a flood of notifications, which are not parsed', async () => {
+  it('is disabled when it sends a flood of notifications, which are not parsed', async () => {
     const parse = vi.spyOn(JSON, 'parse');
     onTestFinished(() => parse.mockRestore());
     const notify = async (stream: ServerResponse) => void stream.write(CHANGED.repeat(20_000));
@@ -132,7 +132,7 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
     expect(parsed.length).toBeLessThanOrEqual(MCP_LIMITS.messages);
   });
 
-  it('but not for a stream of small events, and is not listed for each of them', async () => {
+  it('stays enabled when it sends a stream of small events, and is not listed after each event', async () => {
     const { promise: streamed, resolve } = Promise.withResolvers<void>();
     const { url, asked } = await serve({
       notify: async (stream) => {

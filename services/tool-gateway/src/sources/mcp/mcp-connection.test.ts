@@ -28,7 +28,7 @@ const REJECTED = { kind: 'failed', message: 'The server of odd__reject rejected 
 
 describe('the connection to an MCP server (TG-6)', () => {
   it.each([401, 403, 409, 413, 429])(
-    'stays open for the other calls when the server rejects one with status %i',
+    'stays open for other calls when the server rejects a call with status %i',
     async (status) => {
       const held = Promise.withResolvers<Received>();
       const { url, names } = await serveAnswers((received) => {
@@ -47,7 +47,7 @@ describe('the connection to an MCP server (TG-6)', () => {
   );
 
   it.each([404, 400])(
-    'is replaced after status %i, with which servers reject an unknown session',
+    'is replaced after status %i, which servers return for an unknown session',
     async (status) => {
       const { url, names } = await serveAnswers(({ name, response }) => {
         if (name === 'reject') response.writeHead(status).end();
@@ -71,7 +71,7 @@ describe('the connection to an MCP server (TG-6)', () => {
     expect(names).toEqual([CONNECT, CONNECT]);
   });
 
-  it('is not lost when an earlier one is closed that was replaced during its connect', async () => {
+  it('stays open when a replaced connection is established late and then closed', async () => {
     const connects: Received[] = [];
     const { url } = await serveAnswers((received) => connects.push(received) > 0);
     const connection = connectionTo(url);

@@ -8,7 +8,7 @@ import { compileSchema, isWritError, type JsonObject, type JsonValue } from '@wr
 import { MCP_LIMITS, type McpLimitError, MessageRate, tooMany } from './mcp-limits.ts';
 import { createTransport, type McpServer } from './mcp-transport.ts';
 
-/** There is no connection, and nothing was sent. */
+/** Thrown when there is no connection to the server, so that nothing was sent. */
 export class McpUnreachableError extends Error {
   override readonly name = 'McpUnreachableError';
 }
@@ -19,7 +19,7 @@ const MAX_BACKOFF_MS = 30_000;
 /** Change notifications within this time cause one listing. */
 const CHANGE_DEBOUNCE_MS = 250;
 
-/** A client and its connect, which resolves to the client. */
+/** A client, and the promise of its connection attempt, which resolves to the client. */
 interface Connect {
   readonly client: Client;
   readonly connected: Promise<Client>;
@@ -44,7 +44,7 @@ export class McpConnection {
   constructor(
     server: McpServer,
     on: {
-      /** Called after each connect and each notification that the tools changed. */
+      /** Called each time a connection is established, and after each notification that the tools changed. */
       readonly toolsChanged: () => void;
       /** Called when the server sends more than {@link MCP_LIMITS} allow. */
       readonly exceeded: (error: McpLimitError) => void;
@@ -58,7 +58,7 @@ export class McpConnection {
   /**
    * A connected client.
    * @throws McpUnreachableError when the server is unreachable, the back-off has not ended, or the connection was
-   *   closed, also to callers that wait for a connect that another one began
+   *   closed; all callers that wait for the same connection attempt receive this error
    */
   async client(): Promise<Client> {
     if (this.#current !== undefined) return await reachable(this.#current.connected);
@@ -92,7 +92,7 @@ export class McpConnection {
     return performance.now() < this.#suspendedUntil;
   }
 
-  /** Closes the connection, and opens none for `ms`. */
+  /** Closes the connection, and opens no new connection for `ms`. */
   async suspend(ms: number): Promise<void> {
     this.#suspendedUntil = performance.now() + ms;
     this.#notBefore = this.#suspendedUntil;
@@ -100,8 +100,8 @@ export class McpConnection {
   }
 
   /**
-   * Closes the connection if `client` is its client, and not that of an earlier connection. A kept connection is opened
-   * again, any other at the next call.
+   * Closes the connection if `client` is its client; does nothing for the client of an earlier connection. After
+   * {@link McpConnection.keep}, the connection is reopened automatically; otherwise it is reopened by the next call.
    */
   async drop(client: Client | undefined): Promise<void> {
     const current = this.#current;
@@ -145,15 +145,16 @@ export class McpConnection {
     this.#limitMessages(transport);
     client.onclose = () => this.#lost(client);
     client.onerror = (error) => {
-      // After a restart of an HTTP server, the notification stream fails first, with status 404.
-      // A call that fails with it must end before its connection is closed: it did not run.
+      // After a restart of an HTTP server, the notification stream fails first, with status 404. The connection is
+      // closed in the next turn of the event loop, so that a call that failed with the same status, and thus did not
+      // run, ends first.
       const isUnknownSession = error instanceof SdkHttpError && error.status === 404;
       if (isUnknownSession) setImmediate(() => void this.drop(client));
     };
     return client;
   }
 
-  /** Limits what the server sends without being asked; responses are limited by the calls. */
+  /** Limits the unsolicited messages of the server; each call limits its own response. */
   #limitMessages(transport: Transport): void {
     const rate = new MessageRate();
     const deliver = transport.onmessage;
@@ -180,14 +181,17 @@ export class McpConnection {
     clearTimeout(this.#timer);
     const due = Math.max(ms, this.#notBefore - performance.now());
     this.#timer = setTimeout(() => {
-      // A failure meanwhile has extended the back-off.
+      // The back-off has been extended if a connection attempt failed after the timer was set.
       if (performance.now() < this.#notBefore) this.#connectIn(0);
       else this.client().catch(() => undefined);
     }, due).unref();
   }
 }
 
-/** Returns the client of a connect; every failure before that means that nothing was sent. */
+/**
+ * Returns the client of a connection attempt. Converts a failure of the attempt to McpUnreachableError, because nothing
+ * was sent.
+ */
 async function reachable(connected: Promise<Client>): Promise<Client> {
   try {
     return await connected;

@@ -1,7 +1,7 @@
 /**
- * What an MCP server may send (BD-1). A server that exceeds `messages`, `tools` or `toolBytes`, or sends too large an
- * event, is disabled for `disabledMs`; other servers are not affected. A response that is too large fails only its
- * call.
+ * Limits on the messages and tools that an MCP server may send (BD-1). A server that exceeds `messages`, `tools` or
+ * `toolBytes`, or sends too large an event, is disabled for `disabledMs`; other servers are not affected. A response
+ * that is too large fails only its call.
  */
 export const MCP_LIMITS = {
   /** Bytes of one message, of the response to one request, and of one event of a notification stream. */
@@ -21,8 +21,8 @@ export const MCP_LIMITS = {
 } as const;
 
 /**
- * A limit of {@link MCP_LIMITS} is exceeded. The message is a predicate without a subject, such as "sent more than 500
- * events in 10 seconds".
+ * The error when a server exceeds a limit of {@link MCP_LIMITS}. The message is a predicate without a subject, such as
+ * "sent more than 500 events in 10 seconds".
  */
 export class McpLimitError extends Error {
   override readonly name = 'McpLimitError';
@@ -57,8 +57,8 @@ export function limitResponse(response: Response): Response {
 }
 
 /**
- * Limits the events of a notification stream, which has no end: their size and how many arrive. Events over the limit
- * are not read: to parse a flood takes far more time than to receive it. An event ends with an empty line.
+ * Limits the size and the rate of the events of a notification stream. Reading stops at the first event above a limit,
+ * because parsing a flood of events takes far longer than receiving it. An event ends with an empty line.
  * @param rate shared by the streams of one server, which may reconnect
  * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
  */

@@ -1,6 +1,9 @@
 const SEPARATOR = '__';
 
-/** The unique name of an MCP server's tool: `<source>__<tool>`. In a file of its own: it is used without the MCP client. */
+/**
+ * The unique name of an MCP server's tool: `<source>__<tool>`. In a separate file, because it is also used without the
+ * MCP client.
+ */
 export function mcpName(source: string, tool: string): string {
   return `${source}${SEPARATOR}${tool}`;
 }

@@ -45,7 +45,7 @@ describe('an MCP server', () => {
 });
 
 describe('a faulty MCP server (TG-6, SYS-4)', () => {
-  it('has its tool errors shown to the model and its protocol errors hidden', async () => {
+  it('returns its tool errors to the model, but not the details of its protocol errors', async () => {
     expect(await invoke('fail')).toEqual({ kind: 'failed', message: 'No such page.' });
     expect(await invoke('refuse')).toEqual({
       kind: 'failed',
@@ -55,7 +55,7 @@ describe('a faulty MCP server (TG-6, SYS-4)', () => {
     expect(await invoke('babble')).toMatchObject({ output: { kind: 'text', content: 'well' } });
   });
 
-  it('leaves an unknown outcome when it dies during a call, and is restarted after a back-off', async () => {
+  it('causes an unknown outcome when it dies during a call, and is restarted after a back-off', async () => {
     const first = await invoke('pid');
     expect(await invoke('die')).toEqual({
       kind: 'lost',
@@ -83,7 +83,7 @@ describe('a faulty MCP server (TG-6, SYS-4)', () => {
     await expect(source.offer?.()).rejects.toThrow();
   });
 
-  it('fails every call that waits for the same connect, since nothing was sent (TG-5)', async () => {
+  it('fails every call that waits for the same connection attempt, since nothing was sent (TG-5)', async () => {
     await source.close();
     source = open('/nowhere/server.js');
     const unreachable = { kind: 'failed', message: 'The server of odd__pid is unreachable.' };
@@ -91,7 +91,7 @@ describe('a faulty MCP server (TG-6, SYS-4)', () => {
     expect(answers).toEqual([unreachable, unreachable, unreachable]);
   });
 
-  it('fails a call whose timeout ends during the connect, since nothing was sent (TG-5)', async () => {
+  it('fails a call that times out during the connection attempt, since nothing was sent (TG-5)', async () => {
     await source.close();
     // A server that never answers; it exits soon, so that the source can be closed.
     source = open('--eval', 'setTimeout(() => undefined, 500)');
@@ -133,7 +133,7 @@ describe('a faulty MCP server (TG-6, SYS-4)', () => {
     });
   });
 
-  it('has every tool treated as destructive with risk 1', async () => {
+  it('offers every tool as destructive and with risk 1', async () => {
     const offer = await source.offer?.();
     expect(offer?.odd__pid).toMatchObject({ sideEffect: 'destructive', risk: 1 });
   });

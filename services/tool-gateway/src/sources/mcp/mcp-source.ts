@@ -35,8 +35,8 @@ const LIST_MS = 10_000;
 /** Added to the timeout of the MCP client, in milliseconds, so that the gateway's timeout fires first. */
 const TIMEOUT_SLACK_MS = 500;
 /**
- * Part of the timeout of a call that it may wait for a connection. It ends before the gateway's timeout, after
- * which the outcome would be unknown although nothing was sent.
+ * Fraction of a call's timeout for which the call may wait for a connection. The wait ends before the gateway's
+ * timeout, after which the outcome would be unknown although nothing was sent.
  */
 const CONNECT_SHARE = 0.9;
 const MAX_DESCRIPTION = 4_096;
@@ -162,15 +162,16 @@ async function invoke(
 
 /**
  * Returns a connected client.
- * @throws McpUnreachableError when there is none after `ms`; the connect continues for later calls
+ * @throws McpUnreachableError when no connection is established within `ms`; the connection attempt continues for later
+ *   calls
  */
 async function clientWithin(connection: McpConnection, ms: number) {
   return await withTimeout(connection.client(), ms, () => {
-    throw new McpUnreachableError('The connect takes longer than the call may.');
+    throw new McpUnreachableError('No connection was established in time.');
   });
 }
 
-/** Maps an error to an answer; `lost` when it does not say whether the tool ran. */
+/** Maps an error to an answer; `lost` when the error does not show whether the tool ran. */
 function fromError(tool: string, error: unknown, signal: AbortSignal): ToolAnswer {
   if (error instanceof McpUnreachableError || isRefusedConnection(error)) {
     return { kind: 'failed', message: `The server of ${tool} is unreachable.` };
@@ -185,20 +186,20 @@ function fromError(tool: string, error: unknown, signal: AbortSignal): ToolAnswe
 }
 
 /**
- * An HTTP status by which a server rejects a session that it does not know, for example after its restart: 404 in the
- * specification, 400 in servers such as "everything".
+ * Returns whether an error is an HTTP status that a server returns for an unknown session, for example after a restart
+ * of the server: 404 in the specification, 400 in servers such as "everything".
  */
 function isUnknownSession(error: unknown): boolean {
   return error instanceof SdkHttpError && (error.status === 404 || error.status === 400);
 }
 
-/** An HTTP status 4xx. */
+/** Returns whether an error is an HTTP status 4xx. */
 function isRefusedRequest(error: unknown): boolean {
   const status = error instanceof SdkHttpError ? error.status : undefined;
   return status !== undefined && status >= 400 && status < 500;
 }
 
-/** An error of fetch before anything was sent. */
+/** Returns whether the server refused the connection, so that nothing was sent. */
 function isRefusedConnection(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED';
@@ -206,7 +207,8 @@ function isRefusedConnection(error: unknown): boolean {
 
 /**
  * Maps a result of an MCP server: its structured content, else its text, else the URL of its only image, else its
- * content blocks as JSON. Structured content repeats the texts; other blocks beside it are kept in `_content`.
+ * content blocks as JSON. Text blocks next to structured content are dropped, because they repeat it; all other blocks
+ * are kept in `_content`.
  */
 function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
   const { content, structuredContent, isError } = result;
@@ -245,8 +247,8 @@ function imageAt(block: CallToolResult['content'][number]) {
 }
 
 /**
- * A function that runs `list`, one run at a time and at most one in {@link MCP_LIMITS}.listIntervalMs; calls meanwhile
- * cause one more run.
+ * Returns a function that runs `list`, one run at a time and at most one in {@link MCP_LIMITS}.listIntervalMs; calls
+ * during a run cause one more run.
  */
 function coalesced(
   list: () => Promise<void>,

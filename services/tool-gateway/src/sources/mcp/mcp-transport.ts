@@ -27,7 +27,7 @@ export type McpServer =
 
 /**
  * Creates a transport that is not started.
- * @param onExceeded called when an event of the notification stream is too large, or there are too many
+ * @param onExceeded called when the notification stream has an event that is too large, or too many events
  */
 export function createTransport(
   server: McpServer,
@@ -40,7 +40,7 @@ export function createTransport(
       args: [...args],
       env: { ...env },
       cwd,
-      // Standard error may contain secrets, and any amount of output.
+      // Standard error is ignored, because it may contain secrets and any amount of output.
       stderr: 'ignore',
       maxBufferSize: MCP_LIMITS.messageBytes,
     });

@@ -6,8 +6,8 @@ import type { ChatContext, CreateMiddleware, FunctionContext, Middleware } from 
 const readChat = optionsReader<{ max_entries: number }>('cache', MIDDLEWARE_OPTIONS.chat.cache);
 
 /**
- * Returns the cached answer of an identical model call of the branch since its latest checkpoint; failures are not
- * cached.
+ * Caches answers to identical model calls. Each branch has its own cache, which is cleared at checkpoints; failures are
+ * not cached.
  */
 export const cacheChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =>
   remember(readChat(options).max_entries, {
@@ -21,8 +21,8 @@ const readFunction = optionsReader<{ max_entries: number; tools: string[] }>(
 );
 
 /**
- * Returns the cached result of an identical call of one of `tools`, of the branch since its latest checkpoint; only
- * successful results are cached.
+ * Caches the results of identical calls of the tools in `tools`. Each branch has its own cache, which is cleared at
+ * checkpoints; only successful results are cached.
  */
 export const cacheFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
   const { max_entries: size, tools } = readFunction(options);

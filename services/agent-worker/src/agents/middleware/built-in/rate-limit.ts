@@ -13,8 +13,8 @@ const readChat = optionsReader<Options>('rate_limit', MIDDLEWARE_OPTIONS.chat.ra
 
 /**
  * Permits at most `calls` model requests of the agents in any `per_ms` milliseconds; before a further request, the
- * agent is suspended until it is permitted. The continuations of a truncated answer are further model calls that this
- * limit does not count. All agents of the `scope` share the limit, on all workers and across restarts.
+ * agent is suspended until the request is permitted. Continuations of a truncated answer are model calls, too, but do
+ * not count toward this limit. All agents of the `scope` share the limit, on all workers and across restarts.
  */
 export const limitChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   const { calls, per_ms: perMs, scope } = readChat(options);

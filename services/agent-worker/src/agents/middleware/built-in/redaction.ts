@@ -88,7 +88,7 @@ function redactTurn(turn: ChatTurn, redact: Redact): ChatTurn {
 
 type Redact = (text: string) => string;
 
-/** Redacts inside the values and names of a JSON text, so that it stays JSON; other text as a whole. */
+/** Redacts a text. In JSON text, redacts only inside values and names, so that it stays valid JSON. */
 function redactText(text: string, redact: Redact): string {
   const value = structureIn(text);
   if (value === undefined) return redact(text);
