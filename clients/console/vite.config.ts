@@ -6,7 +6,7 @@ import { defineConfig, type Plugin } from 'vite';
 
 const COMPRESSED = /\.(js|css|html|svg)$/;
 
-/** Writes a `.gz` beside every text file; the supervisor sends these files as they are. */
+/** Writes a compressed `.gz` copy of every text file to the same folder; the supervisor serves these copies. */
 function compress(folder: string): Plugin {
   return {
     name: 'compress',

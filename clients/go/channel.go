@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Every call may be retried when the server is unavailable: calls that change something carry a
-// request_id, by which the server detects a repeat.
+// Every call may be retried when the server is unavailable: calls that modify state carry a request_id, with which the
+// server detects repeats.
 const retries = `{"methodConfig": [{
   "name": [{}],
   "retryPolicy": {
@@ -90,7 +90,7 @@ func trustOf(variable string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}, nil
 }
 
-// dial connects over TLS, or in cleartext without trust.
+// dial connects over TLS, or in cleartext if trust is nil.
 func dial(variable, fallback, token string, trust *tls.Config) (*grpc.ClientConn, error) {
 	address := os.Getenv(variable)
 	if address == "" {

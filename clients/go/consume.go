@@ -11,7 +11,7 @@ import (
 )
 
 // consume books tokens on the tab of a run's root agent. The meter is an internal service at
-// WRIT_EXECUTION_METER_ADDRESS and requires a service token in WRIT_SERVICE_TOKEN. When a cap is exceeded, it
+// WRIT_EXECUTION_METER_ADDRESS and requires a service token in WRIT_SERVICE_TOKEN. When a cap is exceeded, the meter
 // returns BUDGET_EXHAUSTED with the cap, the used amount and the limit.
 func consume(ctx context.Context, args []string, out io.Writer) error {
 	flags := newFlags()

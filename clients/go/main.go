@@ -33,7 +33,7 @@ var commands = map[string]command{
 	"start":     {"[-model M] [-max-tokens N] AGENT GOAL", "starts a run and prints its id", startRun},
 	"watch":     {"RUN", "prints the events of a run until it ends", watchRun},
 	"approvals": {"RUN", "lists the pending approvals of a run", listApprovals},
-	"approve":   {"[-edit JSON] [-comment TEXT] APPROVAL", "approves an action, also with other values of arguments", approve},
+	"approve":   {"[-edit JSON] [-comment TEXT] APPROVAL", "approves an action, optionally with changed arguments", approve},
 	"usage":     {"RUN", "prints the usage of a run", printUsage},
 	"cancel":    {"[-reason TEXT] RUN", "ends a run with all its agents", cancelRun},
 	"consume":   {"-tokens N RUN", "books externally used tokens on a run's tab", consume},

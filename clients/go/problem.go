@@ -44,12 +44,12 @@ func report(to io.Writer, err error) int {
 	return exitFailed
 }
 
-// A budgetError is a run that ended because a budget was exhausted.
+// A budgetError reports that a run ended because a budget was exhausted.
 type budgetError struct{ dimension string }
 
 func (e *budgetError) Error() string { return "budget exhausted: " + e.dimension }
 
-// spentBudget returns an error for a stop reason that names an exhausted budget.
+// spentBudget returns an error for a stop reason that names an exhausted budget, and nil otherwise.
 func spentBudget(stopReason string) error {
 	if dimension, ok := strings.CutPrefix(stopReason, "budget_exhausted:"); ok {
 		return &budgetError{dimension}

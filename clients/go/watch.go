@@ -17,7 +17,8 @@ import (
 const (
 	// Pause before a broken watch is resumed.
 	pause = 500 * time.Millisecond
-	// Silence after which a watch counts as broken: the supervisor sends a heartbeat after five seconds.
+	// Time without a message after which a watch is considered broken; the supervisor sends a heartbeat after five
+	// seconds.
 	silence = 15 * time.Second
 )
 
@@ -50,7 +51,8 @@ func watchRun(ctx context.Context, args []string, out io.Writer) error {
 	}
 }
 
-// errSilent reports that neither an event nor a heartbeat came, as from a paused supervisor process.
+// errSilent reports that neither an event nor a heartbeat was received in time, for example because the supervisor is
+// paused.
 var errSilent = errors.New("the watch was silent")
 
 // follow prints the events after a position and advances it; it returns the result with the last event.

@@ -14,7 +14,7 @@ import type { ModelSource } from './model-source.ts';
 /** Inserts a proxy between a service and its callers; returns the address of the proxy. */
 export type Reroute = (service: ServiceName, address: string) => Promise<string>;
 
-/** The bus that a service uses, given the one of the platform. */
+/** Returns the bus that a service uses, given the bus of the platform. */
 export type BusOf = (service: ServiceName, bus: Bus) => Bus;
 
 /** The clock of a service. */
@@ -38,9 +38,9 @@ export interface PlatformConfig {
   readonly clockOf?: ClockOf;
   /** How the services call each other: `memory` skips HTTP/2 and nothing else, `grpc` uses the network (SYS-5). */
   readonly loopback: 'memory' | 'grpc';
-  /** API keys that are stored nowhere and end with the process, with their persons. */
+  /** API keys that exist only in memory until the process exits, with the person of each key. */
   readonly unsavedApiKeys?: ReadonlyMap<string, Person>;
-  /** Agents created by createAgent. Without WRIT_AGENTS_FILE in `env` they are the only ones. */
+  /** Agents created by createAgent. Without WRIT_AGENTS_FILE in `env`, the platform has no other agents. */
   readonly agents?: readonly AgentManifest[];
   /** Texts in place of the files that `env` names; they are not reloaded. */
   readonly documents?: SettingsDocuments;
@@ -62,9 +62,9 @@ export interface PlatformOptions {
    * agents of a file.
    */
   readonly agents?: readonly AgentManifest[];
-  /** Use free ports for all listeners, also where the environment sets a port. */
+  /** Use free ports for all listeners, even if the environment sets a port. */
   readonly freePorts?: boolean;
-  /** API keys that are stored nowhere and end with the process, with their persons. */
+  /** API keys that exist only in memory until the process exits, with the person of each key. */
   readonly unsavedApiKeys?: ReadonlyMap<string, Person>;
   /** Proxies between the services. */
   readonly reroute?: Reroute;
@@ -78,7 +78,7 @@ export interface PlatformOptions {
   readonly logStream?: TelemetryOptions['logStream'];
 }
 
-/** Where a folder may have its agents in code. */
+/** Files that may define the agents of a folder in code; the first existing one is used. */
 export const AGENT_MODULES = ['agents.ts', 'agents.js', 'src/agents.ts', 'src/agents.js'];
 
 const FREE_PORTS = Object.fromEntries(

@@ -6,7 +6,7 @@ export const DEMO_SUBJECT = 'demo';
 /** Subject of the simulated approver: the record never names a person for a decision that a program made. */
 export const SIMULATED_SUBJECT = 'demo:simulated';
 
-/** The two identities of the demo. Their keys are stored nowhere and end with the process. */
+/** The two identities of the demo. Their keys exist only in memory until the process exits. */
 export interface DemoPeople {
   readonly starterKey: string;
   readonly simulatedKey: string;

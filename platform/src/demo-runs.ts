@@ -22,17 +22,17 @@ export interface JobFollower extends RunFollower {
   onOther?(run: Run): void;
 }
 
-/** The runs of the demo. Only these are followed, so only these can be approved by a simulated person. */
+/** The runs of the demo. Only these runs are followed, so a simulated person can decide only their approvals. */
 export interface DemoRuns {
   /**
-   * Starts the job of the example and follows it to its end; the whole run is one trace that begins here.
-   * Additional runs of the example are started before, unless they are among those that an earlier start left, and
-   * have ended when this resolves.
+   * Starts the job of the example and follows it to its end; the whole run is one trace that begins here. Additional
+   * runs of the example are started before the job, except those in `left`, which an earlier start of the demo left
+   * unfinished. All of them have ended when the returned promise resolves.
    */
   runJob(human: Human, follower: JobFollower, left?: readonly Run[]): Promise<Run>;
-  /** Follows an unfinished run that an earlier start of the demo left, to its end. */
+  /** Follows an unfinished run of an earlier start of the demo until the run ends. */
   resume(run: Run, human: Human, follower: RunFollower): Promise<Run>;
-  /** The runs that have not ended, oldest first: those of the demo, and those of other callers. */
+  /** Returns the runs that have not ended, oldest first, grouped into runs of the demo and runs of other callers. */
   unfinished(): Promise<{ readonly demo: readonly Run[]; readonly others: readonly Run[] }>;
 }
 
@@ -60,7 +60,9 @@ const UNFINISHED = [
   RunState.ENDING,
 ];
 
-/** Creates the runs of the demo. A program never answers in the name of the developer. */
+/**
+ * Creates the runs of the demo. The simulated approver answers with its own identity, never with that of the developer.
+ */
 export function createDemoRuns(parts: DemoParts): DemoRuns {
   const { client, starter, simulated, tracer, example, agent, model } = parts;
   const { runs } = starter;

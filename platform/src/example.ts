@@ -24,7 +24,7 @@ export interface Example {
   readonly scripts: readonly Script[];
 }
 
-/** A run that an example needs in addition to its own. */
+/** A run that an example starts before its job. */
 export interface ExampleRun {
   readonly agent: string;
   readonly goal: string;

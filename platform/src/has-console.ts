@@ -1,6 +1,6 @@
 /**
- * Whether a platform serves the console, which may be missing, as in a checkout in which it is not built (PE-2). False if it
- * cannot be asked, for example because its certificate is of a private authority.
+ * Returns whether a platform serves the console; a checkout without a built console does not (PE-2). Returns false if
+ * the request fails, for example because the certificate was issued by a private authority.
  */
 export async function hasConsole(edgeUrl: string): Promise<boolean> {
   try {

@@ -19,7 +19,7 @@ export interface ModelSource {
   close(): Promise<void>;
 }
 
-/** How a model source is opened. */
+/** Options of {@link openModelSource}. */
 interface ModelSourceOptions {
   readonly script: string;
   readonly dataDir: string;
@@ -27,18 +27,19 @@ interface ModelSourceOptions {
   readonly models?: YamlInput;
 }
 
-/** The models of a models file by who answers them. */
+/** The model aliases of a models file, grouped into simulated models and models of providers. */
 interface ModelServers {
   readonly simulated: readonly string[];
   readonly providers: readonly string[];
 }
 
-/** In place of the URL of the simulator, which is not known before it starts. */
+/** Placeholder for the URL of the simulator, which is not known before the simulator starts. */
 const SIMULATOR_URL = 'http://simulator.invalid/v1';
 
 /**
  * Starts the simulator for the models of the file whose URL is OPENAI_BASE_URL or WRIT_SIMULATOR_URL, unless
- * OPENAI_API_KEY or OPENAI_BASE_URL names a provider (SYS-5). The meter calls both in the same way.
+ * OPENAI_API_KEY or OPENAI_BASE_URL names a provider (SYS-5). The meter calls the simulator in the same way as a
+ * provider.
  */
 export async function openModelSource(
   env: NodeJS.ProcessEnv,
@@ -75,7 +76,10 @@ export async function openModelSource(
 
 const AT_PROVIDERS = { simulated: false, close: () => Promise.resolve() };
 
-/** The variables of a models file whose models a simulator answers, which accepts any key. */
+/**
+ * Returns the variables that make the models of a models file use the simulator at `url`. The simulator accepts any
+ * key.
+ */
 export function simulatorVariables(url = SIMULATOR_URL): Readonly<Record<string, string>> {
   return {
     OPENAI_BASE_URL: url,
@@ -85,13 +89,13 @@ export function simulatorVariables(url = SIMULATOR_URL): Readonly<Record<string,
   };
 }
 
-/** Whether the simulator answers a model of the file (SYS-5). */
+/** Whether at least one model of the file is simulated (SYS-5). */
 export function isSimulated(models: YamlInput, env: NodeJS.ProcessEnv): boolean {
   if (env.OPENAI_API_KEY || env.OPENAI_BASE_URL) return false;
   return modelServers(models, env).simulated.length > 0;
 }
 
-/** No models for an invalid file, which the check of the files reports. */
+/** Returns the aliases of a models file; none for an invalid file, which checkFiles reports. */
 function modelServers(models: YamlInput, env: NodeJS.ProcessEnv): ModelServers {
   const variables = { ...env, OPENAI_BASE_URL: SIMULATOR_URL, WRIT_SIMULATOR_URL: SIMULATOR_URL };
   try {

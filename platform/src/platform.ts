@@ -38,7 +38,7 @@ export interface Platform {
   stop(): Promise<void>;
 }
 
-/** The services that agents call start before the hosts of agents. */
+/** Order in which the services start: agent-proxy and agent-worker start after the services that their agents call. */
 const START_ORDER = [
   'spawn-budget',
   'execution-meter',
@@ -49,9 +49,9 @@ const START_ORDER = [
 ] as const satisfies readonly ServiceName[];
 
 /**
- * Starts the embedded platform: every service on its own port. Their calls to each other skip HTTP/2 and
- * nothing else, unless `WRIT_LOOPBACK=grpc` is set. After a failed start, everything that was started is stopped.
- * `openProject` starts the platform of a project with its model and data folder.
+ * Starts the embedded platform: every service on its own port. By default, calls between the services stay in memory
+ * and skip only HTTP/2; with `WRIT_LOOPBACK=grpc` they use the network. After a failed start, everything that was
+ * started is stopped. `openProject` starts the platform of a project with its model and data folder.
  *
  * @throws WritError or ConfigError, one sentence that names the file, the setting, the port, or the process that
  *   uses the data folder
@@ -102,7 +102,7 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
       stop,
     };
   } catch (error) {
-    // What fails to stop is a consequence: the error of the start names the cause.
+    // Errors of the cleanup are ignored: the error of the failed start names the cause.
     await stop().catch(() => undefined);
     throw error;
   }
@@ -205,8 +205,8 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
 }
 
 /**
- * The platform passes both addresses to its callers, so it uses free ports where the settings name none: for external
- * agents only if the default port is in use.
+ * Creates agent-proxy. Without a setting, the internal listener uses a free port, and the listener for external agents
+ * uses its default port or, if that is in use, a free one; the platform reports both addresses.
  */
 async function openAgentProxy(env: PlatformConfig['env'], parts: ServiceParts) {
   const config = readAgentProxyConfig({ WRIT_AGENT_PROXY_PORT: '0', ...env });
@@ -225,7 +225,7 @@ function modelBaseUrlOf(address: string, env: PlatformConfig['env']): string {
   return `${endpointTls === undefined ? 'http' : 'https'}://${address}/v1`;
 }
 
-/** The agents in code; the default of the file does not apply beside them. */
+/** Returns the settings for agents defined in code. With such agents, the default agents file is not used. */
 function agentsOf({ agents, env }: PlatformConfig): Partial<SupervisorConfig> {
   if (agents === undefined) return {};
   return {
@@ -240,7 +240,7 @@ function externalService(address: string): Service {
 }
 
 /**
- * Runs every function, the last first, also after an error.
+ * Runs every function in reverse order, even after a function has failed.
  * @throws the first error
  */
 async function inReverse(stops: readonly (() => Promise<void>)[]): Promise<void> {

@@ -48,7 +48,8 @@ export async function openSession(
     const config = readPlatformConfig(env, { ...options, model, unsavedApiKeys: people.keys });
     await checkStart(config);
     const platform = await startPlatform(config);
-    // Created after the start, so that a failed one leaves no export running.
+    // The telemetry of the client is created after the platform has started, so that a failed start leaves no export
+    // running.
     const telemetry = createTelemetry({ service: 'writ-client', ...config.telemetry });
     const clientOf = (apiKey: string) =>
       createWritClient({ baseUrl: platform.edgeUrl, apiKey, traceparent: traceparentOf });
@@ -60,7 +61,8 @@ export async function openSession(
       tracer: telemetry.tracer,
       example,
       agent: script.agent ?? example.agent,
-      // The script of the example serves every model name; an agent without a model needs none.
+      // No model is set for the example's own script, because this script answers requests for any model, and the agent
+      // may have none.
       model: model.simulated && script.name !== example.script ? `sim-${script.name}` : undefined,
     });
     return {

@@ -1,4 +1,7 @@
-/** What `npm start` does: the whole platform in one process, with live output of the demo; keeps running afterwards. */
+/**
+ * Program of `npm start`: runs the whole platform in one process, prints the progress of the demo, and keeps running
+ * after the demo has ended.
+ */
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { createRunPrinter, type Voice } from '@writ/client/display';
@@ -94,7 +97,7 @@ async function showRuns(session: Session, shown: Demo): Promise<Shown> {
   const agents = await agentNames(session);
   if (demo.length === 0 && !agents.includes(example.agent)) {
     console.log(
-      `The demo was not started: the agents file does not define its agent ${example.agent}.\n`,
+      `The demo was not started, because the agents file does not define the agent ${example.agent}.\n`,
     );
     return 'well';
   }
@@ -118,7 +121,10 @@ function isBeforeJob(example: Example, run: Run): boolean {
   return example.before.some(({ agent, goal }) => agent === run.agent?.name && goal === run.goal);
 }
 
-/** In parallel, since one may wait for another; additional runs of the example are shown as at the first start. */
+/**
+ * Resumes runs in parallel, because one run may wait for another. Additional runs of the example are displayed as they
+ * were at their first start.
+ */
 async function resumeAll(session: Session, runs: readonly Run[], demo: Demo): Promise<Run[]> {
   const voice: Voice = { speaker: '' };
   const resumed = (run: Run, follower: RunFollower) => session.resume(run, demo.human, follower);
@@ -152,7 +158,7 @@ function followerOf({ human, stopwatch, stop }: Demo, voice?: Voice) {
     onSignal: runPrinter.signal,
     onRefusedAnswer: (sentence) => console.log(`    ${sentence}`),
     onUnanswered: (approval) => runPrinter.unanswered(approval, stop.aborted),
-    // Only the time of a person is set apart from the time of the run.
+    // The time of an answer is excluded from the time of the run only when a person answers.
     ...(human.isPerson && {
       onAnswered: (milliseconds) => stopwatch.exclude('the person', milliseconds),
     }),
@@ -173,7 +179,10 @@ async function agentNames({ client }: Session): Promise<string[]> {
   return agents.map(({ name }) => name);
 }
 
-/** Suggests the job of the example, or one of the agents that are defined instead. */
+/**
+ * Prints a suggested run: the job of the example, or the first defined agent when the agent of the example is not
+ * defined.
+ */
 async function hint(session: Session, example: Example): Promise<void> {
   const agents = await agentNames(session);
   const [first = ''] = agents;

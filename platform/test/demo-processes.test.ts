@@ -65,14 +65,14 @@ describe('npm run demo', () => {
     [['--human', 'maybe'], 'approve, reject, cap:USD or ask'],
     [['--human', 'cap:-5'], '--human cap must be greater than zero.'],
     [['--nope'], 'the options are --json'],
-  ])('lists the valid values instead of %j (SYS-3)', async (args, sentence) => {
+  ])('rejects %j with one line that names the valid values (SYS-3)', async (args, sentence) => {
     const { code, stdout, stderr } = await run('demo.ts', args);
     expect(stderr).toContain(sentence);
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   });
 
-  it('calls the provider of the environment, and names its address when nothing answers (EM-6, SV-7)', async () => {
+  it('calls the provider in the environment, and prints its address if it is unreachable (EM-6, SV-7)', async () => {
     const env = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_TIMEOUT_SECONDS: '1' };
     const sentence =
       /^Model refund-desk could not be reached at http:\/\/127\.0\.0\.1:1, or the connection was lost \(\d attempts\)\.$/m;

@@ -18,7 +18,7 @@ beforeEach(() => {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
 });
 
-/** The bus of a service; the subscription of the supervisor fails to end. */
+/** Returns the bus of a service. On the bus of the supervisor, `unsubscribe` of a live subscription rejects. */
 function brokenBus(service: ServiceName, bus: Bus): Bus {
   if (service !== 'supervisor') return bus;
   return {
@@ -67,7 +67,7 @@ async function takenPort(): Promise<string> {
 
 describe('a failed start', () => {
   it.each(['WRIT_EDGE_PORT', 'WRIT_TOOL_GATEWAY_PORT', 'WRIT_AGENT_WORKER_PORT'])(
-    'names the port that is in use and the setting %s, and can be tried again at once (SYS-3, SYS-5)',
+    'names the port that is in use and the setting %s, and can be retried immediately (SYS-3, SYS-5)',
     async (setting) => {
       const port = await takenPort();
       const message = await failedStart({ [setting]: port });
@@ -78,7 +78,7 @@ describe('a failed start', () => {
     },
   );
 
-  it('names its cause also when a service fails to stop, and stops the others (SYS-3, SYS-5)', async () => {
+  it('names its cause even if a service fails to stop, and stops the other services (SYS-3, SYS-5)', async () => {
     const port = await takenPort();
     const setting = { WRIT_AGENT_WORKER_PORT: port };
     const message = await failedStart(setting, { busOf: brokenBus });
@@ -117,7 +117,7 @@ describe('a failed start', () => {
     ['WRIT_POLICYFILE', 'WRIT_POLICY_FILE'],
     ['WRIT_TOOL_FILES', 'WRIT_TOOLS_FILE'],
     ['WRIT_APROVAL_TTL', 'WRIT_APPROVAL_TTL'],
-  ])('rejects the misspelt variable %s instead of ignoring it (SYS-3)', async (name, meant) => {
+  ])('rejects the misspelled variable %s instead of ignoring it (SYS-3)', async (name, meant) => {
     expect(await failedStart({ [name]: 'x' })).toContain(
       `${name} is not a setting; did you mean ${meant}?`,
     );
@@ -136,14 +136,17 @@ describe('a failed start', () => {
     ['WRIT_POLICY_FILE', 'rules:\n  - idd: x\n', /broken\.yaml:\d+:\d+: /],
     ['WRIT_TOOLS_FILE', 'tools: nothing\n', /broken\.yaml:\d+:\d+: .*tools/],
     ['WRIT_MODELS_FILE', 'models: {a: {timeout: soon}}\n', /broken\.yaml:\d+:\d+: /],
-  ])('names file, line and expectation when %s is invalid (SYS-3)', async (name, text, message) => {
-    const file = join(folder, 'broken.yaml');
-    writeFileSync(file, text);
-    expect(await failedStart({ [name]: file })).toMatch(message);
-  });
+  ])(
+    'names file, line and column when the file of %s is invalid (SYS-3)',
+    async (name, text, message) => {
+      const file = join(folder, 'broken.yaml');
+      writeFileSync(file, text);
+      expect(await failedStart({ [name]: file })).toMatch(message);
+    },
+  );
 });
 
-it('a platform stops everything although a service fails to stop, and reports its error (SYS-5)', async () => {
+it('a platform stops all other services when one fails to stop, and reports the error (SYS-5)', async () => {
   const example = loadExample('refund-desk');
   const options = { example, script: undefined, dataDir: folder, freePorts: true };
   const env = { WRIT_LOG_LEVEL: 'silent' };

@@ -30,13 +30,13 @@ describe('the model that npm start names', () => {
   const describeModel = async (env: Readonly<Record<string, string>>) =>
     (await modelSource(env)).description;
 
-  it('is that of the models file of the user, which may name another server (SYS-5)', async () => {
+  it('is described as set in the models file of the user, even when OPENAI_API_KEY is set (SYS-5)', async () => {
     const own = `set in ${WRIT_MODELS_FILE}`;
     expect(await describeModel({ WRIT_MODELS_FILE })).toBe(own);
     expect(await describeModel({ WRIT_MODELS_FILE, OPENAI_API_KEY: 'key' })).toBe(own);
   });
 
-  it('is the endpoint of the example without such a file (SYS-5)', async () => {
+  it('is the simulator or the endpoint of the environment when no models file is set (SYS-5)', async () => {
     expect(await describeModel({})).toBe('simulated, no key needed');
     expect(await describeModel({ OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' })).toBe(
       'gpt-4.1-mini at http://127.0.0.1:1/v1',
@@ -45,7 +45,7 @@ describe('the model that npm start names', () => {
 });
 
 describe('the simulator', () => {
-  it('does not answer for a models file that names other servers (SYS-5)', async () => {
+  it('is not started for a models file whose models all use other servers (SYS-5)', async () => {
     const own = ownModels(MISTRAL);
     expect(await modelSource(own)).toMatchObject({
       description: `set in ${own.WRIT_MODELS_FILE}`,
@@ -54,7 +54,7 @@ describe('the simulator', () => {
     });
   });
 
-  it('answers for the models without another server, and names the others (SYS-5)', async () => {
+  it('simulates the models whose URL is OPENAI_BASE_URL unless OPENAI_API_KEY is set, and lists the other models (SYS-5)', async () => {
     expect(await modelSource(ownModels(OPENAI))).toMatchObject({
       simulated: true,
       providerModels: [],

@@ -8,7 +8,7 @@ import { expect, it } from 'vitest';
 import { run, spawnProgram, tempFolder } from './program.ts';
 
 const ARGS = ['--example', 'news-feed', '--exit'];
-/** What the two readers make of the three items. */
+/** The texts that the two readers write about the three items. */
 const CURATED = [
   'Your ferry leaves an hour later from Monday: at seven.',
   "Sunday night is stormy, but Monday's ferry is not affected so far.",
@@ -32,8 +32,8 @@ function runsOf(dataDir: string): unknown[] {
 }
 
 /**
- * Stops a news feed with SIGTERM once it has printed this; returns its data folder. One that completes before the
- * signal takes effect, as on a busy machine, is discarded.
+ * Starts a news feed and stops it with SIGTERM when its output matches `pattern`; returns its data folder. Starts
+ * another one when it completes before the signal takes effect, which can happen on a busy machine.
  */
 async function stopAfter(pattern: RegExp): Promise<string> {
   for (;;) {
@@ -53,9 +53,9 @@ const FINISHED = [
 ];
 
 it.each([1, 2])(
-  'the news feed that SIGTERM stops after %i of its additional runs began is completed by the next start, without further runs (SYS-5, AG-5)',
+  'the next start completes a news feed that SIGTERM stopped after %i additional runs, and starts no duplicate runs (SYS-5, AG-5)',
   async (count) => {
-    const dataDir = await stopAfter(new RegExp(`(beside the one below[^]*){${count}}`));
+    const dataDir = await stopAfter(new RegExp(`(concurrent with the run below[^]*){${count}}`));
     const second = await run('main.ts', ARGS, { dataDir });
     expect(second).toMatchObject({ code: 0, stderr: '' });
     for (const text of CURATED) expect(second.stdout).toContain(text);
@@ -64,7 +64,7 @@ it.each([1, 2])(
 );
 
 it.each([1, 2])(
-  'a start after one that ended with %i additional runs and no job reuses them, and delivers each item once (SYS-5, AG-5)',
+  'a start reuses the %i additional runs of an earlier start without a job, and delivers each item once (SYS-5, AG-5)',
   async (count) => {
     const dataDir = tempFolder();
     const example = loadExample('news-feed');
@@ -94,7 +94,7 @@ it.each([1, 2])(
     expect(next).toMatchObject({ code: 0, stderr: '' });
     for (const text of CURATED) expect(next.stdout).toContain(text);
     expect(runsOf(dataDir)).toEqual(FINISHED);
-    // Each of three items is summed up once, and curated once for each of two readers.
+    // Each of the three items is summarized once, and curated once for each of the two readers.
     expect(readRequestLog(join(dataDir, 'simulator-requests.jsonl'))).toHaveLength(9);
   },
 );

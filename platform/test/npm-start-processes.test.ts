@@ -10,7 +10,7 @@ import { Program, run, spawnProgram, tempFolder } from './program.ts';
 const REPOSITORY = resolve(import.meta.dirname, '../..');
 
 it.each(['SIGTERM', 'SIGINT'] as const)(
-  'npm start ends with %s to npm, and leaves no process behind (SYS-5)',
+  'npm start exits when npm receives %s, and leaves no process behind (SYS-5)',
   async (signal) => {
     const npm = new Program('npm', ['--prefix', REPOSITORY, 'start', '--', '--no-demo']);
     const [, baseUrl = ''] =
@@ -31,7 +31,7 @@ it('caches its compiled modules for later starts (PE-2)', async () => {
   expect(readdirSync(folder, { recursive: true }).length).toBeGreaterThan(100);
 });
 
-it('names the console only when its files are there (PE-2)', async () => {
+it('prints the address of the console only when the console is built (PE-2)', async () => {
   const WRIT_CONSOLE_DIR = tempFolder();
   const start = async () =>
     (await run('main.ts', ['--no-demo', '--exit'], { env: { WRIT_CONSOLE_DIR } })).stdout;
@@ -64,7 +64,7 @@ it('keeps the approval pending when it stops, and prompts for it at the next sta
   expect(second).toMatchObject({ code: 0, stdout: expect.stringContaining(approval) });
 });
 
-it('resumes the runs beside a job as it showed them first, without lines of one between those of another (PE-2)', async () => {
+it('displays the additional runs of a resumed job as at the first start, without interleaving the lines of different runs (PE-2)', async () => {
   const dataDir = tempFolder();
   const args = ['--example', 'news-feed'];
   // A model that never answers, so that the job cannot end before the stop.
@@ -80,15 +80,16 @@ it('resumes the runs beside a job as it showed them first, without lines of one 
   await first.ended;
   const { code, stdout } = await run('main.ts', [...args, '--exit'], { dataDir });
   expect(code).toBe(0);
-  expect(stdout.match(/beside the one below/g)).toHaveLength(2);
+  expect(stdout.match(/concurrent with the run below/g)).toHaveLength(2);
   expect(stdout.match(/^Resuming /gm)).toHaveLength(1);
-  // Each step of the newsroom once, and none of a reader. The stop may have interrupted a call.
+  // The output contains each step of the newsroom once, and no step of a reader. A call that the stop interrupted is
+  // not counted.
   const calls = stdout.match(/^ \d {2}model(?!.*interrupted)/gm);
   expect(calls).toEqual([' 1  model', ' 2  model', ' 3  model']);
   expect(stdout.match(/^reader: Your ferry leaves/gm)).toHaveLength(1);
 });
 
-it('a second platform on the data folder of a running one does not start, and names its process (SYS-5)', async () => {
+it('a second platform on a data folder in use does not start, and names the process that uses the folder (SYS-5)', async () => {
   const dataDir = tempFolder();
   const first = spawnProgram('main.ts', ['--no-demo'], { dataDir });
   await first.printed(/Stop with Ctrl-C/);
@@ -108,7 +109,7 @@ it('names a data folder that is a file, without a stack trace (SYS-3)', async ()
   expect(await run('main.ts', ['--exit'], { dataDir: file })).toEqual({
     code: 2,
     stdout: '',
-    stderr: `The data folder ${file} cannot be used: it is a file or below one; set WRIT_DATA to a writable folder.\n`,
+    stderr: `The data folder ${file} cannot be used: the path or one of its parents is a file; set WRIT_DATA to a writable folder.\n`,
   });
 });
 
@@ -119,7 +120,7 @@ it.each([
   ['nightly-flow', /executed/],
   ['news-feed', /receives/],
 ])(
-  'stops the %s without a log line once it printed %s, and completes it after the next start (SYS-5)',
+  'stops the example %s without log lines once its output matches %s, and completes it at the next start (SYS-5)',
   async (example, pattern) => {
     const dataDir = tempFolder();
     const args = ['--example', example, '--human'];

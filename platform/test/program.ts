@@ -13,7 +13,7 @@ const FREE_PORTS = Object.fromEntries(
   ),
 );
 
-/** What a program printed until it ended. */
+/** The exit code and output of a program that has ended. */
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
@@ -27,7 +27,10 @@ export interface ProgramOptions {
   readonly dataDir?: string;
   /** Standard input; default: none. 'open' is a pipe that stays open and empty. */
   readonly input?: string;
-  /** In a process group of its own, to which a terminal would send Ctrl-C. */
+  /**
+   * Whether the program runs in its own process group, so that a test can send a signal to the group as a terminal does
+   * on Ctrl-C.
+   */
   readonly ownGroup?: boolean;
 }
 
@@ -76,7 +79,10 @@ export class Program {
     }));
   }
 
-  /** Resolves with the standard output so far when it matches; rejects when the program ends first. */
+  /**
+   * Waits until the standard output matches `pattern`, and resolves with the output up to that point; rejects when the
+   * program ends first.
+   */
   printed(pattern: RegExp): Promise<string> {
     return new Promise((resolvePrinted, reject) => {
       const read = () => {

@@ -8,14 +8,17 @@ const README = resolve(import.meta.dirname, '../../README.md');
 
 const CONSOLE = resolve(import.meta.dirname, '../../clients/console/dist/index.html');
 
-/** The transcript of the README, up to the time of the run. The line of the console is printed only if it is built. */
+/**
+ * The transcript of the README, up to the time of the run. The line with the address of the console is printed only if
+ * the console is built.
+ */
 function documented(): string[] {
   const [, block = ''] = /```text\n(Writ is up:[^`]*)```/.exec(readFileSync(README, 'utf8')) ?? [];
   const lines = block.trimEnd().split('\n');
   return existsSync(CONSOLE) ? lines : lines.filter((line) => !line.startsWith('console '));
 }
 
-/** Values that differ from run to run: durations, costs, token counts, ids, ports and folders. */
+/** Replaces the values that differ between runs: durations, costs, token counts, ports and folders. */
 function withoutValues(line: string): string {
   return line
     .replace(/\d+ ms/g, 'N ms')
@@ -26,7 +29,7 @@ function withoutValues(line: string): string {
     .replace(/also in \S+/g, 'also in N');
 }
 
-/** The pattern of a documented line, in which … stands for any text. */
+/** Returns a regular expression for a documented line, in which … matches any text. */
 function patternOf(line: string): string {
   const parts = withoutValues(line).split('…');
   return parts.map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.*');
@@ -39,7 +42,7 @@ it('npm start prints the transcript of the README, in this order (SYS-5, HK-1)',
   const printed = (await program.printed(/^time: .*$/m)).split('\n').map(withoutValues);
   const expected = documented();
   expect(expected.length).toBeGreaterThan(30);
-  // A line of its own stands for the addresses of the services.
+  // The line `…` of the transcript replaces the seven lines with the addresses of the services.
   const at = expected.indexOf('…');
   expected.splice(at, 1, ...printed.slice(at, at + 7));
   const shown = printed.slice(0, expected.length);

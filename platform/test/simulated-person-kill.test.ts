@@ -5,7 +5,7 @@ import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { expect, it } from 'vitest';
 import { spawnProgram, tempFolder } from './program.ts';
 
-it('leaves the runs of other callers to a person, also with --exit and after a restart (SV-5)', async () => {
+it('leaves approvals in runs of other callers to a person, even with --exit and after a restart (SV-5)', async () => {
   const dataDir = tempFolder();
   const first = spawnProgram('main.ts', ['--no-demo'], { dataDir });
   const client = clientOf(await first.printed(/Stop with Ctrl-C/), dataDir);
@@ -33,7 +33,7 @@ it('leaves the runs of other callers to a person, also with --exit and after a r
   expect(all[1]).toMatchObject({ approvalId, runId: run?.runId });
 });
 
-it('ends a question that another approver has answered (SV-5, PE-2)', async () => {
+it('cancels the prompt when another approver decides the approval (SV-5, PE-2)', async () => {
   const dataDir = tempFolder();
   // A pipe that stays open: the question is never answered here.
   const program = spawnProgram('main.ts', ['--exit', '--human', 'ask'], { dataDir, input: 'open' });

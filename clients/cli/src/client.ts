@@ -11,7 +11,7 @@ const LOCAL = '127.0.0.1:8080';
 export const DEV_ADDRESS_FILE = 'dev-address';
 
 /**
- * A client of the public API.
+ * Opens a client of the public API.
  * @throws InvalidRequestError API_KEY_MISSING, CLEARTEXT_ADDRESS for a CA file with a cleartext address,
  * INVALID_ADDRESS, INVALID_FILE, INVALID_TLS_FILE
  */
@@ -23,7 +23,7 @@ export function openClient(options: ClientOptions, { env }: Pick<CliIo, 'env'>):
 }
 
 /**
- * The CA certificates of --ca-file or WRIT_CA_FILE, in PEM; undefined without one.
+ * Returns the CA certificates of --ca-file or WRIT_CA_FILE, in PEM; undefined if neither is set.
  * @throws InvalidRequestError CLEARTEXT_ADDRESS, INVALID_ADDRESS, INVALID_TLS_FILE
  */
 export function authoritiesOf(
@@ -55,7 +55,10 @@ function devAddress(env: CliIo['env']): string {
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
 }
 
-/** Without a scheme, only this machine is called in cleartext: the API key would be readable on the way. */
+/**
+ * Returns the base URL of an address. An address without a scheme uses http if it is an address of this machine and no
+ * CA file is set. Otherwise it uses https, so that the API key is not sent over a network in cleartext.
+ */
 function baseUrlOf(address: string, isTls: boolean): string {
   const given = address === '' ? LOCAL : address;
   const hasScheme = /^[a-z]+:\/\//i.test(given);

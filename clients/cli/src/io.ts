@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-/** Input and output of commands; tests replace it. */
+/** Environment and output of commands; tests replace them. */
 export interface CliIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Writes a line to standard output. */
@@ -23,7 +23,8 @@ export const EXIT = {
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
 /**
- * Adds a command group to the program; its actions report their exit code through `done`. Every command starts with the
- * declarations of all groups, so an action imports the file that does its work only when it runs.
+ * Adds a command group to the program; its actions report their exit code through `done`. Every invocation of `writ`
+ * loads the declarations of all groups. Therefore an action imports the module that implements it only when the action
+ * runs.
  */
 export type CommandGroup = (program: Command, io: CliIo, done: (exit: Exit) => void) => void;

@@ -4,9 +4,9 @@ import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 import './quiet-warnings.ts';
 
-// Later commands use the compiled modules of earlier ones. A folder that is not writable has no effect.
+// Caches compiled modules for later commands; Node ignores the cache if the folder is not writable.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/compiled'));
-// Imported afterwards, because node:sqlite warns when it is loaded.
+// Imported after quiet-warnings.ts, because loading node:sqlite emits a warning.
 const { runCli } = await import('./cli.ts');
 process.exitCode = await runCli(process.argv.slice(2), {
   env: process.env,

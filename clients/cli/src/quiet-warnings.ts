@@ -1,4 +1,4 @@
-/** Node 22 warns about features that Writ is tested with: node:sqlite, and modules in TypeScript. */
+/** Matches warnings of Node 22 about experimental features that Writ uses: node:sqlite and TypeScript modules. */
 const EXPECTED = /^(SQLite|Type Stripping) is an experimental feature/;
 
 const listeners = process.listeners('warning');

@@ -6,7 +6,7 @@ import { useTestCommands } from './test-commands.ts';
 const { platform, writ, detached, pending } = useTestCommands();
 
 describe('writ approvals', () => {
-  it('shows what an approver needs, refuses what they may not, and edits (SV-5, PE-2)', async () => {
+  it('shows an approval, rejects decisions that are not permitted, and applies an edit (SV-5, PE-2)', async () => {
     const runId = await detached('sim-escalate-1200');
     const id = await pending(runId);
     const { out } = await writ(['approvals', 'get', id]);
@@ -43,7 +43,7 @@ describe('writ approvals', () => {
     expect((await writ(['approvals', 'list', '--run', runId, '--all'])).out).toHaveLength(2);
   });
 
-  it('suggests no command to an auditor, whom the server denies every decision (SV-5, PE-1)', async () => {
+  it('suggests no command to an auditor, who may not decide approvals (SV-5, PE-1)', async () => {
     const id = await pending(await detached('sim-escalate-1200'));
     const apiKeys = openApiKeys({ file: join(platform().dataDir, API_KEYS_FILE) });
     const WRIT_API_KEY = await apiKeys.create({
@@ -58,7 +58,7 @@ describe('writ approvals', () => {
     await writ(['approvals', 'reject', id]);
   });
 
-  it('rejects an action, and ends a watch of its run with 1 (SV-5, PE-2)', async () => {
+  it('rejects an action; `runs watch` of its run exits with code 1 (SV-5, PE-2)', async () => {
     const runId = await detached('sim-escalate-1200');
     const watch = writ(['runs', 'watch', runId]);
     const id = await pending(runId);
@@ -68,7 +68,7 @@ describe('writ approvals', () => {
     expect(out.join('\n')).toContain('human_rejected (human_approval)');
   });
 
-  it('requires exactly one outcome of a call, and changes as argument=value (SYS-3)', async () => {
+  it('rejects resolve without exactly one outcome, and edit without argument=value (SYS-3)', async () => {
     for (const args of [
       ['resolve', 'apr-0'],
       ['resolve', 'apr-0', '--not-done', '--result', '{}'],

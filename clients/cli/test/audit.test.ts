@@ -17,7 +17,7 @@ describe('writ audit', () => {
 
   /** Runs a command line; returns its output and exit code. */
   const writ = async (line: string, variables: Readonly<Record<string, string>> = {}) => {
-    // Not the data folder of a platform that was started in the checkout, with its API key.
+    // Overrides the default data folder, which may contain the API key of a platform that runs in the checkout.
     const env = { WRIT_DATA: folder, ...variables };
     const [out, err]: [string[], string[]] = [[], []];
     const print = (text: string) => void out.push(text);
@@ -52,7 +52,7 @@ describe('writ audit', () => {
     for (const keys of ['keys.json', 'keys/supervisor.jwks.json']) {
       expect(await writ(`audit verify ${at('export.jsonl')} --keys ${at(keys)}`)).toEqual({
         exit: EXIT.success,
-        out: 'The chain of tenant acme holds: 5 records, 1 to 5, 0 checkpoints, head signed at 2026-01-01T12:00:00.000Z.',
+        out: 'The chain of tenant acme is valid: 5 records, 1 to 5, 0 checkpoints, head signed at 2026-01-01T12:00:00.000Z.',
         err: '',
       });
     }
@@ -74,7 +74,7 @@ describe('writ audit', () => {
       [lines.slice(0, 4).join('\n'), /^The export ends after record 4 without a signed head/],
       [
         bytes,
-        /^Line 1: record 1 belongs to tenant acme, but the chain to rivals\.$/,
+        /^Line 1: record 1 belongs to tenant acme, but the chain belongs to tenant rivals\.$/,
         '--tenant rivals',
       ],
       [bytes, /^Line 1: record 1 is out of order/, '--after 2'],
@@ -95,14 +95,14 @@ describe('writ audit', () => {
     await writeFile(at('earlier.jsonl'), (await chain(3, 'Eve')).join('\n'));
     expect(await writ(`${verify} ${at('earlier.jsonl')}`)).toMatchObject({
       exit: EXIT.failure,
-      out: 'Line 3: a record up to record 3 was changed after the earlier export.',
+      out: 'Line 3: record 3 or an earlier record was changed after the earlier export.',
     });
     await writeFile(at('earlier.jsonl'), (await chain(7)).join('\n'));
     expect((await writ(`${verify} ${at('earlier.jsonl')}`)).exit).toBe(EXIT.failure);
     expect(await writ(`${verify} ${at('keys.json')}`)).toMatchObject({ exit: EXIT.error });
   });
 
-  it('compares with published checkpoints, in a file of lines or as one signature (SV-8)', async () => {
+  it('compares the export with published checkpoints, from a file of lines or a single JWS (SV-8)', async () => {
     const lines = await chain(5);
     const hashes = lines.slice(0, 5).map((line) => (JSON.parse(line) as { hash: string }).hash);
     const checkpoint = async (count: number, checkpointNumber: number): Promise<string> => {
@@ -135,7 +135,7 @@ describe('writ audit', () => {
         /^Line 3 of .*: checkpoint 2 over 4 records follows checkpoint 2 over 7 records/,
       ),
     });
-    // A line that was written twice states the same.
+    // A duplicate line is accepted.
     expect(await verify(lineOf(second).repeat(2))).toMatchObject({ exit: EXIT.success });
     expect(await verify(one + four + one)).toMatchObject({
       exit: EXIT.failure,
@@ -189,7 +189,7 @@ describe('writ audit', () => {
     }
   });
 
-  it('names the setting with the address of the supervisor when it does not answer (SYS-3)', async () => {
+  it('names the setting of the supervisor address if the supervisor does not respond (SYS-3)', async () => {
     const { exit, err } = await writ('audit keys --supervisor 127.0.0.1:1');
     expect(exit).toBe(EXIT.error);
     expect(err).toMatch(/127\.0\.0\.1:1.*Set --supervisor or WRIT_SUPERVISOR_ADDRESS/);

@@ -1,13 +1,13 @@
 import type { ProjectFolder } from './project-folder.ts';
 
-/** A project that does not work, and what names the cause. */
+/** A broken project, and the pattern of the error message that names the cause. */
 export interface BrokenProject {
   readonly what: string;
   readonly breaks: (project: ProjectFolder) => void;
   readonly named: RegExp;
 }
 
-/** Each breaks a new project in one place. */
+/** Modifications that each break a new project in one place. */
 export const BROKEN_PROJECTS: readonly BrokenProject[] = [
   {
     what: 'a missing file',
@@ -20,7 +20,7 @@ export const BROKEN_PROJECTS: readonly BrokenProject[] = [
     named: /agents\.yaml:5:\d+: .*[Tt]ab/,
   },
   {
-    what: 'a misspelt key',
+    what: 'a misspelled key',
     breaks: ({ change }) => change('agents.yaml', 'instructions:', 'instruction:'),
     named: /agents\.yaml:7:5: .*instruction/,
   },

@@ -10,7 +10,7 @@ models:
 
 describe('a start without writ dev', () => {
   it.each(BROKEN_PROJECTS)(
-    'ends for $what with the sentence of writ doctor (SYS-3)',
+    'reports the same errors as writ doctor for $what (SYS-3)',
     async ({ breaks, named }) => {
       const { folder, ...project } = await createProject();
       breaks({ folder, ...project });
@@ -29,7 +29,7 @@ describe('a start without writ dev', () => {
       const message = await start().catch((error: Error) =>
         error.message.replaceAll(`${folder}/`, ''),
       );
-      // A warning, such as of a policy that blocks every answer, ends no start.
+      // A warning, such as about a policy that blocks every answer, does not fail the start.
       if (problems.length === 0) expect(message).toBe('');
       else expect(message).toMatch(named);
       for (const problem of problems)
@@ -37,7 +37,7 @@ describe('a start without writ dev', () => {
     },
   );
 
-  it('needs no script of the simulator when every model has another server (SYS-5)', async () => {
+  it('starts without a simulator script when no model uses the simulator (SYS-5)', async () => {
     const project = await createProject();
     project.write('models.yaml', MISTRAL);
     project.remove('simulator/default.yaml');

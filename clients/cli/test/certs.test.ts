@@ -56,7 +56,7 @@ describe('writ certs', () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  it('rejects a second CA in a folder, also when one of its files is missing (SYS-4)', async () => {
+  it('rejects a second CA in a folder, even when one file of the first CA is missing (SYS-4)', async () => {
     await certs();
     const before = read('ca.key');
     const again = await certs();
@@ -83,7 +83,7 @@ describe('writ certs', () => {
     expect(read('ca.crt')).toBe(before.authority);
     expect(certificate('supervisor').serialNumber).not.toBe(before.own);
     expect(certificate('supervisor').validToDate.getTime()).toBeLessThan(Date.now() + DAY_MS);
-    // Without a URI, services do not accept it as a service certificate.
+    // Services do not accept this certificate as a service certificate, because it has no URI.
     expect(certificate('edge').subjectAltName).not.toContain('URI:');
     expect(certificate('nats').subjectAltName).toContain('DNS:nats');
   });
@@ -101,7 +101,7 @@ describe('writ certs', () => {
     [['--also', 'ca'], '--also ca must be'],
     [['--also', 'supervisor'], '--also supervisor must be'],
     [['--also', '../x'], '--also ../x must be'],
-  ])('reports the problem of %j (SYS-3)', async (args, sentence) => {
+  ])('rejects the arguments %j and names the problem (SYS-3)', async (args, sentence) => {
     const { exit, err } = await certs(...args);
     expect(exit).toBe(2);
     expect(err.join()).toContain(sentence);

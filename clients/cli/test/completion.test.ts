@@ -9,7 +9,7 @@ async function script(shell: string): Promise<string> {
   return out.join('\n');
 }
 
-/** What bash offers for the last of these words. */
+/** Returns the completions that bash offers for the last of these words. */
 async function completed(...words: string[]): Promise<string[]> {
   const run = [
     await script('bash'),
@@ -22,24 +22,27 @@ async function completed(...words: string[]): Promise<string[]> {
   return execFileSync('bash', ['--norc'], options).split('\n').filter(Boolean);
 }
 
-it('completes nouns, verbs, options and their values in bash (PE-2)', async () => {
+it('completes commands, subcommands, options and option values in bash (PE-2)', async () => {
   expect(await completed('writ', 'app')).toEqual(['approvals']);
   expect(await completed('writ', 'halts', '')).toEqual(
     expect.arrayContaining(['create', 'lift', 'list', '--help']),
   );
   expect(await completed('writ', 'halts', 'create', '--ev')).toEqual(['--everything']);
   expect(await completed('writ', 'runs', 'list', '-o', '')).toEqual(['text', 'json', 'yaml']);
-  // After the value of an option, the options of the command follow again.
+  // After the value of an option, bash offers the options of the command again.
   expect(await completed('writ', 'runs', 'list', '-o', 'json', '--st')).toEqual(['--state']);
   expect(await completed('writ', 'completion', 'z')).toEqual(['zsh']);
 });
 
-it.each(['bash', 'zsh', 'fish'])('prints a script for %s with every verb (PE-2)', async (shell) => {
-  const text = await script(shell);
-  for (const path of ['writ runs list', 'writ halts lift', 'writ policy explain', 'writ doctor'])
-    expect(text).toContain(path);
-  expect(text).toContain('everything');
-});
+it.each(['bash', 'zsh', 'fish'])(
+  'prints a completion script for %s with the subcommands (PE-2)',
+  async (shell) => {
+    const text = await script(shell);
+    for (const path of ['writ runs list', 'writ halts lift', 'writ policy explain', 'writ doctor'])
+      expect(text).toContain(path);
+    expect(text).toContain('everything');
+  },
+);
 
 it('rejects a shell without a script (PE-2)', async () => {
   const err: string[] = [];

@@ -13,7 +13,7 @@ models:
 `;
 const LIVENESS_MS = 60_000;
 
-/** `writ dev` in a folder, without a terminal: its output goes to pipes. */
+/** Starts `writ dev` in a folder with its output connected to pipes instead of a terminal. */
 function startDev(folder: string, args: readonly string[] = []) {
   const { OPENAI_API_KEY: _, OPENAI_BASE_URL: __, ...env } = process.env;
   const child = spawn(process.execPath, [MAIN, 'dev', '--port', '0', ...args], {
@@ -43,7 +43,7 @@ async function endedBy(child: ChildProcess, signal: NodeJS.Signals): Promise<unk
 }
 
 describe('writ dev', () => {
-  it('prints address, key and model through a pipe, and the command finds both (PE-3)', async () => {
+  it('prints address, key and model to a pipe; a second command finds address and key (PE-3)', async () => {
     const { folder } = await createProject();
     const dev = startDev(folder);
     await dev.until(/^Files are watched/);
@@ -60,7 +60,7 @@ describe('writ dev', () => {
     expect(readFileSync(join(folder, '.writ/dev.log'), 'utf8')).toBe('');
   });
 
-  it('names the project and its data when it is started in another folder (PE-3)', async () => {
+  it('prints the project and data folders if they differ from the defaults (PE-3)', async () => {
     const project = await createProject();
     const { folder } = project;
     const parent = dirname(folder);
@@ -83,7 +83,7 @@ describe('writ dev', () => {
     await endedBy(other.child, 'SIGTERM');
   });
 
-  it('serves changed agents and tools, and keeps the last version without errors (PE-3)', async () => {
+  it('serves changed agents and tools, and keeps the previous version if a change has errors (PE-3)', async () => {
     const project = await createProject();
     const { folder } = project;
     const dev = startDev(folder);
@@ -103,11 +103,12 @@ describe('writ dev', () => {
     expect(await endedBy(dev.child, 'SIGINT')).toEqual([0, null]);
   });
 
-  it('says that no platform runs when the previous one ended while a version with an error was checked (PE-3)', async () => {
+  it('reports a stopped platform if its process is killed while an invalid version is checked (PE-3)', async () => {
     const project = await createProject();
     const pids = `${project.folder}.pids`;
     const change = `${project.folder}.change`;
-    // The first version names its process; the next one does not load until that process has ended.
+    // Each version records its process id; loading of the second version blocks until the test has killed the first
+    // process.
     const module = (next: string) => `
       import { appendFileSync, existsSync } from 'node:fs';
       appendFileSync(${JSON.stringify(pids)}, process.pid + '\\n');
@@ -129,13 +130,13 @@ describe('writ dev', () => {
       timeout: LIVENESS_MS,
     });
     writeFileSync(change, '');
-    await dev.until(/^No platform runs\. It starts when a file changes\.$/);
+    await dev.until(/^The platform is not running\. It starts when a file changes\.$/);
     project.write('observed.mjs', module(''));
     await dev.until(/^Writ is up/, 2);
     expect(await endedBy(dev.child, 'SIGTERM')).toEqual([0, null]);
   });
 
-  it('names what is missing, and does not start with an error (PE-3, SYS-3)', async () => {
+  it('exits with 2 and names the missing tool or file of an invalid project (PE-3, SYS-3)', async () => {
     const project = await createProject();
     project.change('agents.yaml', '[get_order, issue', '[get_ordr, issue');
     const dev = startDev(project.folder);

@@ -8,7 +8,7 @@ import { BROKEN_PROJECTS } from './broken-projects.ts';
 import { createProject, writ } from './project-folder.ts';
 
 describe('writ doctor', () => {
-  it('finds nothing in a new project (SYS-3)', async () => {
+  it('reports no problem in a new project (SYS-3)', async () => {
     const { folder } = await createProject();
     const { exit, out } = await writ(['doctor', folder, '--no-platform']);
     expect(out).toEqual([
@@ -18,7 +18,7 @@ describe('writ doctor', () => {
     expect(exit).toBe(0);
   });
 
-  it('finds nothing in a project whose models file names the simulator (SYS-3, SYS-5)', async () => {
+  it('reports no problem if the models file refers to the simulator (SYS-3, SYS-5)', async () => {
     const { folder, change } = await createProject();
     change('models.yaml', 'OPENAI_BASE_URL:-https://api.openai.com/v1', 'WRIT_SIMULATOR_URL');
     change('models.yaml', 'OPENAI_API_KEY\n', 'WRIT_SIMULATOR_KEY\n');
@@ -30,7 +30,7 @@ describe('writ doctor', () => {
     expect(exit).toBe(0);
   });
 
-  it.each(BROKEN_PROJECTS)('names $what (SYS-3)', async ({ breaks, named }) => {
+  it.each(BROKEN_PROJECTS)('reports $what (SYS-3)', async ({ breaks, named }) => {
     const project = await createProject();
     breaks(project);
     const { out } = await writ(['doctor', project.folder, '--no-platform']);
@@ -96,15 +96,15 @@ describe('writ doctor', () => {
     const good = await at(test.platform.modelBaseUrl);
     expect(good.out.join('\n')).toMatch(/^ok +agent-proxy: agent-proxy answers at http/m);
     expect(good.exit).toBe(0);
-    // The name is not one of WRIT_AGENT_PROXY_HOSTS, or another server answers.
+    // The URL names a server that is not agent-proxy.
     const other = await at(`${test.platform.edgeUrl}/v1`);
-    expect(other.out.join('\n')).toMatch(/^error +What answers at WRIT_AGENT_PROXY_URL=/m);
+    expect(other.out.join('\n')).toMatch(/^error +The server at WRIT_AGENT_PROXY_URL=/m);
     expect(other.exit).toBe(1);
     const none = await at('http://127.0.0.1:1/v1');
     expect(none.out.join('\n')).toMatch(/^error +agent-proxy does not answer at/m);
   });
 
-  it('names a platform that does not answer, and one with another clock (SYS-3)', async () => {
+  it('reports a platform that does not respond or whose clock differs (SYS-3)', async () => {
     const { folder } = await createProject();
     const server = createServer((_, response) => {
       response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString());
@@ -121,7 +121,7 @@ describe('writ doctor', () => {
     expect(away.out.join('\n')).toMatch(/^warning +No platform answers at http:.*writ dev/m);
   });
 
-  it('names a data folder that is a file (SYS-3)', async () => {
+  it('reports a data folder path that is a file (SYS-3)', async () => {
     const { folder } = await createProject();
     const WRIT_DATA = join(folder, 'agents.yaml');
     const { exit, out } = await writ(['doctor', folder, '--no-platform'], { WRIT_DATA });

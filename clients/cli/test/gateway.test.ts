@@ -71,7 +71,7 @@ describe('writ gateway verify', () => {
     expect(err[0]).toMatch(/--wait.*Expected a number of seconds\.$/);
   });
 
-  it('lists the tables when none matches (SYS-3)', async () => {
+  it('lists the available tables if --only matches no table (SYS-3)', async () => {
     const { exit, err } = await verify(insecure.address, '--only', 'weather');
     expect(exit).toBe(2);
     expect(err[0]).toMatch(

@@ -74,7 +74,7 @@ describe('writ halts', () => {
     expect((await writ(['halts', 'lift', haltId(halted.out)])).exit).toBe(0);
   });
 
-  it('reports missing, invalid and unknown options without any effect (SYS-3)', async () => {
+  it('rejects missing and invalid options and unknown ids, and creates no halt (SYS-3)', async () => {
     const wrong = [
       ['halts', 'create', ...REASON],
       ['halts', 'create', '--agent', 'a', ...REASON],
@@ -93,15 +93,17 @@ describe('writ halts', () => {
 });
 
 describe('writ keys', () => {
-  it('creates a key that is valid at once, lists it without its text, and revokes it without a restart (SYS-6)', async () => {
+  it('creates a key, lists it without its secret, and revokes it without a restart (SYS-6)', async () => {
     const created = await writ([
       'keys',
       'create',
       ...['--tenant', 'acme', '--subject', 'ada', '--role', 'caller', 'admin'],
     ]);
     expect(created.exit).toBe(0);
-    // Which platform accepts the key is not obvious from another folder.
-    expect(created.err.join()).toMatch(/The platform with \/\S+\/api-keys\.json accepts it\.$/);
+    // The message names the key file, because the command may run in a folder other than that of the platform.
+    expect(created.err.join()).toMatch(
+      /The platform that reads \/\S+\/api-keys\.json accepts it\.$/,
+    );
     const [key = ''] = created.out;
     const halts = () => writ(['halts', 'list'], { WRIT_API_KEY: key });
     expect((await halts()).exit).toBe(0);
@@ -116,7 +118,7 @@ describe('writ keys', () => {
     expect((await writ(['keys', 'revoke', 'unknown'])).exit).toBe(1);
   });
 
-  it('creates a key of an external agent, which has no right at the public port (AP-1)', async () => {
+  it('creates a key for an external agent, which has no permissions on the public API (AP-1)', async () => {
     const create = ['keys', 'create', '--tenant', 'acme', '--subject', 'bot', '--role', 'agent'];
     const unbound = await writ(create);
     expect(unbound.err.join()).toContain('The role agent requires the name of one agent');

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createProject, writ } from './project-folder.ts';
 
 describe('writ init', () => {
-  it('writes a project whose own test scenario passes (PE-3)', async () => {
+  it('writes a project whose agent issues a voucher only after an approval (PE-3)', async () => {
     const { folder } = await createProject();
     const project = await startTestProject(folder);
     onTestFinished(() => project.close());
@@ -22,7 +22,7 @@ describe('writ init', () => {
     expect((await rejected.result()).answer).toMatch(/cannot send a voucher/);
   });
 
-  it('writes a project whose tests see the agent of a handoff that a person decides (PE-3)', async () => {
+  it('writes a project whose tests can read the target agent of an escalated handoff (PE-3)', async () => {
     const { folder, change, write } = await createProject();
     const clerk = `  - name: clerk
     kind: react
@@ -53,7 +53,7 @@ entries:
     await run.result();
   });
 
-  it('overwrites nothing, and names what npm does not accept (PE-3)', async () => {
+  it('does not overwrite an existing folder, and rejects a name that npm does not accept (PE-3)', async () => {
     const { folder } = await createProject();
     expect(await writ(['init', folder])).toMatchObject({
       exit: 2,

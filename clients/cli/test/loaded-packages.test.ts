@@ -17,7 +17,7 @@ registerHooks({
   },
 });`;
 
-/** Runs a command in a process of its own, and returns its exit code and the packages that it loaded. */
+/** Runs a command in a separate process; returns its exit code and the packages that it loaded. */
 function run(args: readonly string[]) {
   const recorder = `data:text/javascript,${encodeURIComponent(RECORDER)}`;
   const { status, output } = spawnSync(process.execPath, ['--import', recorder, MAIN, ...args], {
@@ -41,7 +41,7 @@ function packageOf(url: string): string {
   return installed ?? (parent === 'platform' ? parent : `${parent}/${folder}`);
 }
 
-it('prints help without loading what commands work with (PE-2)', () => {
+it('prints help without loading the dependencies of the commands (PE-2)', () => {
   expect(run(['--help'])).toEqual({
     exit: 0,
     packages: ['clients/cli', 'commander', 'libs/identity'],

@@ -12,7 +12,7 @@ describe('writ runs logs', () => {
 
   const writ = (...args: readonly string[]) => runCommand(test, args);
 
-  it('shows the question to a person, and what its agent waits for (AG-4)', async () => {
+  it('shows the question that an agent asked a person, and the signal that it waits for (AG-4)', async () => {
     const { out } = await writ('run', 'person', 'Which colour?', '--detach', '-o', 'json');
     const { runId } = JSON.parse(out.join('\n'));
     await expect.poll(async () => (await writ('runs', 'logs', runId)).out.length).toBe(2);

@@ -21,12 +21,12 @@ function observe(): ChildProcess {
   return child;
 }
 
-it('writ observe names a NATS server that it cannot reach once, waits for it, and ends with SIGINT (HK-3)', async () => {
+it('writ observe reports an unreachable NATS server once, waits for it, and exits on SIGINT (HK-3)', async () => {
   const child = observe();
   const { stdout, stderr } = child;
   if (stdout === null || stderr === null) throw new Error('The program has no output.');
   const [out, err] = [text(stdout), text(stderr)];
-  // The first line: attempts to connect have failed until then.
+  // Waits for the first line, which is printed after a failed attempt to connect.
   await once(stdout, 'data');
   child.kill('SIGINT');
   const [code] = (await once(child, 'exit')) as [number | null];

@@ -82,7 +82,7 @@ describe.each([
     expect({ exit, err }).toEqual({ exit: EXIT.success, err: [] });
   });
 
-  it('answers in one sentence when there is nothing to observe (HK-3)', async () => {
+  it('prints one error message if there is nothing to observe (HK-3)', async () => {
     const { error } = EXIT;
     expect(await writ('observe', 'run_unknown')).toEqual({
       exit: error,

@@ -68,7 +68,7 @@ describe('writ policy', () => {
     expect(out[2]).toContain('0 of 1 rows pass');
   });
 
-  it('check: reports an error by file, line and column, also one in tool arguments (SV-3)', async () => {
+  it('check: reports a wrong tool argument by file, line and column, and a missing file (SV-3)', async () => {
     const typo = join(folder, 'typo.yaml');
     expect((await writ('check', typo)).exit).toBe(0);
     const { exit, err } = await writ('check', typo, '--tools', TOOLS);

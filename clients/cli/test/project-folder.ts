@@ -5,10 +5,10 @@ import { onTestFinished } from 'vitest';
 import { runCli } from '../src/cli.ts';
 import type { Output } from './command.ts';
 
-/** A project of `writ init` in a temporary folder; packages are those of this repository. */
+/** A project that `writ init` created in a temporary folder; it uses the packages of this repository. */
 export interface ProjectFolder {
   readonly folder: string;
-  /** Replaces a text of a file, which must have it. */
+  /** Replaces a text in a file; throws if the file does not contain it. */
   change(file: string, text: string, by: string): void;
   write(file: string, text: string): void;
   remove(file: string): void;

@@ -70,23 +70,23 @@ describe('writ recover', () => {
     return await ended({ client } as TestPlatform, runId);
   };
 
-  it('finds nothing to do for databases that are the latest ones (BD-4)', async () => {
+  it('finds nothing to recover if the databases are current (BD-4)', async () => {
     await start();
     await stop();
     const report = await writ('recover');
     expect(report.exit).toBe(EXIT.success);
-    expect(report.out).toMatch(/supervisor: .*supervisor\.db is the latest one; seen at mark \d+/);
+    expect(report.out).toMatch(/supervisor: .*supervisor\.db is current; seen at mark \d+/);
     expect(report.out).toMatch(/Nothing to recover/);
     expect((await writ('recover', '--service', 'no-service')).exit).toBe(EXIT.error);
     await start();
   });
 
-  it('halts everything and ends what had not ended when a copy was restored (BD-4, SV-9)', async () => {
+  it('halts everything and ends unfinished runs after a copy is restored (BD-4, SV-9)', async () => {
     const before = await start();
     const runId = await startWaiting(before, 'r-1');
     await stop();
     copyFileSync(join(dataDir, 'supervisor.db'), join(dataDir, 'copy.db'));
-    // The refund is paid after the copy was made; the copy asks for it again.
+    // The refund is paid after the copy was created; in the copy, its approval is still pending.
     expect(await approve(await start(), runId)).toBe(RunState.COMPLETED);
     await stop();
     copyFileSync(join(dataDir, 'copy.db'), join(dataDir, 'supervisor.db'));
@@ -122,7 +122,7 @@ describe('writ recover', () => {
     await start();
   });
 
-  it('continues without a database that was emptied (BD-4)', async () => {
+  it('recovers from an emptied database file (BD-4)', async () => {
     const before = await start();
     const runId = await startWaiting(before, 'r-1');
     await stop();
@@ -141,7 +141,7 @@ describe('writ recover', () => {
     expect(await approve(after, next)).toBe(RunState.COMPLETED);
   });
 
-  it('does not report a database that cannot be opened as corrupt (BD-4)', async () => {
+  it('reports a database that cannot be opened, without calling it corrupt (BD-4)', async () => {
     await start();
     await stop();
     const file = join(dataDir, 'supervisor.db');

@@ -112,7 +112,7 @@ async function callOnce(from: Peer, to: Peer): Promise<void> {
 }
 
 describe('writ certs --replace-ca', () => {
-  it('rotates the CA while two services call each other without a failed call (SYS-6)', async () => {
+  it('rotates the CA without failing a call between two services (SYS-6)', async () => {
     expect((await certs('--trust-domain', 'example.org')).exit).toBe(0);
     copyFileSync(join(folder, 'agent-worker.crt'), join(root, 'old.crt'));
     const worker = new Peer('agent-worker');
@@ -171,7 +171,7 @@ describe('writ certs --replace-ca', () => {
     await Promise.all([worker.close(), supervisor.close()]);
   });
 
-  it('repeats the options of the certificates in the next command (SYS-6)', async () => {
+  it('prints the next command with the same certificate options (SYS-6)', async () => {
     folder = join(root, 'my certs');
     await certs('--also', 'edge', 'nats');
     const options = ['--dns', 'writ.example.org', '--ip', '192.0.2.1', '--also', 'edge', 'nats'];
@@ -191,7 +191,7 @@ describe('writ certs --replace-ca', () => {
     await certs('--replace-ca', 'begin');
     await certs('--replace-ca', 'issue');
     await worker.update();
-    // It still trusts only the old CA.
+    // The supervisor still trusts only the old CA.
     await expect(callOnce(worker, supervisor)).rejects.toMatchObject({ kind: 'unavailable' });
     await supervisor.update();
     await callOnce(worker, supervisor);
@@ -228,7 +228,7 @@ describe('writ certs --replace-ca', () => {
     expect(own.verify(authority.publicKey)).toBe(true);
   });
 
-  it('keeps the trust domain of a folder and issues no certificate of another one (SYS-4)', async () => {
+  it('keeps the trust domain of a folder and rejects another trust domain (SYS-4)', async () => {
     await certs('--trust-domain', 'example.org');
     await certs('--replace-ca', 'begin');
     await certs('--replace-ca', 'issue');

@@ -22,7 +22,7 @@ describe('writ tools', () => {
 });
 
 describe('writ run', () => {
-  it('follows a run to its end in the words of npm start, and finds the development key (PE-2)', async () => {
+  it('follows a run to its end with the same output as npm start, and uses the development key (PE-2)', async () => {
     const { exit, out, err } = await writ([...START, 'sim-auto-1000', '--label', 'case=7']);
     expect({ exit, err }).toEqual({ exit: 0, err: [] });
     expect(out[0]).toMatch(/^run run_\w+ {3}trace \w+$/);
@@ -32,7 +32,7 @@ describe('writ run', () => {
     expect(out.at(-1)).toMatch(/^success: 4 steps, \d+ tokens, [\d.]+ USD$/);
   });
 
-  it('ends at Ctrl-C while the run continues (PE-2)', async () => {
+  it('exits on Ctrl-C while the run continues (PE-2)', async () => {
     const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
     const { edgeUrl: WRIT_ADDRESS } = platform().platform;
     const child = spawn(process.execPath, [main, ...START, 'sim-escalate-1200'], {
@@ -54,7 +54,7 @@ describe('writ run', () => {
     expect((await writ(['approvals', 'reject', await pending(runId)])).exit).toBe(0);
   });
 
-  it('ends with 1 when the run does not succeed, and prints events as JSON lines (PE-2)', async () => {
+  it('exits with code 1 if the run does not succeed, and prints events as JSON lines (PE-2)', async () => {
     const { exit, out } = await writ([...START, 'sim-unknown-tool', '-o', 'json']);
     expect(exit).toBe(1);
     const events = out.map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -62,7 +62,7 @@ describe('writ run', () => {
     expect(events.at(-1)).toHaveProperty('result.status', 'RUN_STATUS_STOPPED');
   });
 
-  it('names what is wrong and starts nothing (SYS-3)', async () => {
+  it('names the invalid argument and starts no run (SYS-3)', async () => {
     const runs = async () => (await writ(['runs', 'list'])).out.length;
     const before = await runs();
     const wrong: Record<string, readonly string[]> = {
@@ -102,7 +102,7 @@ describe('writ runs', () => {
     expect(watched).toEqual({ exit: 0, out, err: [] });
   });
 
-  it('filters by several states, and names the states for an unknown one (PE-2)', async () => {
+  it('filters by several states, and lists the valid states for an unknown state (PE-2)', async () => {
     const list = (...states: string[]) =>
       writ(['runs', 'list', ...states.flatMap((state) => ['--state', state])]);
     const { exit, out } = await list('Waiting-for-input', 'completed');
@@ -141,7 +141,7 @@ describe('writ runs', () => {
     expect(key).toContain('The API key is not valid. Set WRIT_API_KEY');
     const [closed = ''] = (await writ(['runs', 'list'], { WRIT_ADDRESS: '127.0.0.1:1' })).err;
     expect(closed).toBe(
-      'Nothing answers at 127.0.0.1:1. Is Writ running there? Set --address or WRIT_ADDRESS to the address of its public API.',
+      'No server responds at 127.0.0.1:1. Is Writ running there? Set --address or WRIT_ADDRESS to the address of its public API.',
     );
     const [away = ''] = (await writ(['runs', 'list'], { WRIT_ADDRESS: 'writ.example' })).err;
     expect(away).toContain('WRIT_API_KEY is not set');
@@ -166,6 +166,6 @@ it('prints its version and lists every command (PE-2)', async () => {
   ]) {
     expect(help).toMatch(new RegExp(`^  ${name} `, 'm'));
   }
-  // Ids of requirements mean nothing to a person at a shell.
+  // The help text contains no requirement ids.
   expect(help).not.toMatch(/\([A-Z]+-\d+\)/);
 });

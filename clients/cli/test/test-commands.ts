@@ -2,7 +2,7 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import { runCommand } from './command.ts';
 
-/** Arguments that start a run of the refund desk; a model follows. */
+/** Arguments that start a run of the refund desk; the caller appends the model. */
 export const START = ['run', 'refund-worker', 'Refund order 7.', '--model'];
 
 /** Commands of `writ` against the platform of a test file. */
@@ -15,7 +15,7 @@ export interface TestCommands {
   ) => ReturnType<typeof runCommand>;
   /** Starts a run and returns its id. */
   readonly detached: (model: string) => Promise<string>;
-  /** Waits for the approval of a run and returns its id. */
+  /** Waits until an approval of the run is pending and returns the id of the approval. */
   readonly pending: (runId: string) => Promise<string>;
 }
 

@@ -27,7 +27,7 @@ describe('writ usage, budgets, pools, agents and models', () => {
     expect((await writ(['usage', '--since', 'yesterday'])).err.join()).toContain('2026-11-01');
   });
 
-  it('shows what is left, and sets and removes caps (EM-3, PE-1)', async () => {
+  it('shows the remaining budget, and sets and removes caps (EM-3, PE-1)', async () => {
     const { out } = await writ([
       ...START,
       'sim-auto-1000',
@@ -51,7 +51,7 @@ describe('writ usage, budgets, pools, agents and models', () => {
     ]) {
       expect(await writ(['budgets', 'set', ...args])).toMatchObject({ exit: 2, out: [] });
     }
-    // An option that the chosen level does not have.
+    // Invalid combinations: --agent requires --run, and --run cannot be used with --session or --tenant.
     for (const args of [
       ['--run', runId, '--session', 'ses-caps'],
       ['--run', runId, '--tenant', 'default'],
@@ -63,7 +63,7 @@ describe('writ usage, budgets, pools, agents and models', () => {
     }
   });
 
-  it('shows who has a slot while an agent waits for a person (SB-5, PE-1)', async () => {
+  it('shows slots and changes a priority while an agent waits for a person (SB-5, PE-1)', async () => {
     const runId = await detached('sim-escalate-1200');
     const id = await pending(runId);
     const { out } = await writ(['pools', 'get', runId]);

@@ -10,7 +10,10 @@ import { firstPage } from './shell/navigation.ts';
 import { NotFoundPage } from './shell/not-found-page.tsx';
 import { Shell } from './shell/shell.tsx';
 
-/** The modules of the pages: a list by the first segment of its path, the page of one item by the singular. */
+/**
+ * Loaders of the page modules. The key of a list page is the first segment of its path; the key of the page of one item
+ * is the singular.
+ */
 const MODULES = {
   runs: () => import('./pages/runs/runs-page.tsx'),
   run: () => import('./pages/run/run-page.tsx'),
@@ -34,14 +37,14 @@ const HaltsPage = lazy(async () => ({ default: (await MODULES.halts()).HaltsPage
 // Loads the page while the session is fetched; an error is shown when the page is rendered.
 void moduleOf(location.pathname)?.().catch(() => undefined);
 
-/** How to load the module of a page; undefined for another path. */
+/** Returns the loader of the page module for a path; undefined if no page has this path. */
 function moduleOf(path: string): (() => Promise<unknown>) | undefined {
   const [, list = '', id] = path.split('/');
   const name = id === undefined ? list : list.replace(/s$/, '');
   return Object.entries(MODULES).find(([known]) => known === name)?.[1];
 }
 
-/** The pages by path; without a session, the sign-in page. */
+/** Renders the page of the current path, or the sign-in page if there is no session. */
 export function App() {
   const session = useSession();
   if (location.pathname === CALLBACK_PATH) return <SignedInPage />;

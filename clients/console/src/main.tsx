@@ -15,7 +15,7 @@ import { SessionProvider } from './session/session-provider.tsx';
 
 const theme = createTheme({
   primaryColor: 'indigo',
-  // The shades with enough contrast with their text.
+  // These shades have enough contrast with the text on them.
   primaryShade: { light: 9, dark: 8 },
   defaultRadius: 'md',
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',

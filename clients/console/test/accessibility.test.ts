@@ -6,10 +6,10 @@ import { type ConsolePlatform, startConsolePlatform } from './console-platform.t
 import { preparePages, type ShownPage } from './shown-pages.ts';
 
 const SERIOUS = ['serious', 'critical'];
-/** The rules of axe that depend on colors, among those of WCAG AA. */
+/** The WCAG AA rules of axe that depend on colors. */
 const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
 
-describe.runIf(hasBrowser())('every page of the console', () => {
+describe.runIf(hasBrowser())('the accessibility check of the console', () => {
   let browser: Browser;
   let platform: ConsolePlatform;
   let pages: readonly ShownPage[];
@@ -26,7 +26,7 @@ describe.runIf(hasBrowser())('every page of the console', () => {
     await platform?.close();
   });
 
-  it('has no serious violation of accessibility rules in both themes, at 1280 and 360 px (PE-2)', async () => {
+  it('finds no serious violation in either theme and no overflow at 360 px (PE-2)', async () => {
     const found: string[] = [];
     for (const { name, path, isSignedOut, ready } of pages) {
       const { page, context, problems } = await openPage(browser, {
@@ -51,7 +51,7 @@ describe.runIf(hasBrowser())('every page of the console', () => {
     expect(found).toEqual([]);
   }, 300_000);
 
-  it('is reported when a theme has too little contrast', async () => {
+  it('finds text with too little contrast', async () => {
     const { page, context } = await openPage(browser, {
       baseURL: platform.platform.edgeUrl,
       theme: 'dark',
@@ -75,7 +75,7 @@ async function switchToLight(page: Page): Promise<void> {
   await expect.poll(theme).toBe('light');
 }
 
-/** The serious violations of a page, of all rules or of some. */
+/** Returns the serious violations of a page; default: of all rules. */
 async function seriousViolations(page: Page, rules?: readonly string[]): Promise<string[]> {
   const builder = new AxeBuilder({ page });
   if (rules !== undefined) builder.withRules([...rules]);

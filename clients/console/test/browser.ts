@@ -18,7 +18,7 @@ const LOCK = join(ROOT, 'node_modules/.cache/console-build.lock');
 /** The browser of Debian's package `chromium`, or the one that WRIT_CHROMIUM names. */
 const EXECUTABLE = process.env.WRIT_CHROMIUM ?? '/usr/bin/chromium';
 
-/** Whether a test of the console can run. Where servers are required, a missing browser is an error. */
+/** Returns whether tests of the console can run. If WRIT_REQUIRE_SERVICES is set, a missing browser is an error. */
 export function hasBrowser(): boolean {
   if (existsSync(EXECUTABLE)) return true;
   if (process.env.WRIT_REQUIRE_SERVICES === undefined) return false;
@@ -27,7 +27,10 @@ export function hasBrowser(): boolean {
   );
 }
 
-/** Builds the console when a source is newer than the built files; one of several test processes builds, the others wait. */
+/**
+ * Builds the console when a source is newer than the built files. If several test processes run, one builds and the
+ * others wait.
+ */
 export function buildConsole(): void {
   while (!takeLock()) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
   try {
@@ -37,7 +40,10 @@ export function buildConsole(): void {
   }
 }
 
-/** Takes the lock, also that of a process that died; returns false while another process holds it. */
+/**
+ * Tries to acquire the lock; returns false if it exists. Removes the lock of a dead process, so that the next attempt
+ * succeeds.
+ */
 function takeLock(): boolean {
   try {
     mkdirSync(dirname(LOCK), { recursive: true });
@@ -86,7 +92,7 @@ export function launchBrowser(): Promise<Browser> {
 /** Options of {@link openPage}. */
 export interface PageOptions {
   readonly baseURL: string;
-  /** The API key with which the page is signed in; default: it shows the sign-in. */
+  /** The API key that signs the page in; default: the page shows the sign-in. */
   readonly apiKey?: string;
   readonly theme?: 'light' | 'dark';
   readonly width?: number;
@@ -101,7 +107,7 @@ export interface OpenedPage {
   readonly problems: string[];
 }
 
-/** Opens a page of the console in a context of its own. */
+/** Opens a page of the console in a new browser context. */
 export async function openPage(browser: Browser, options: PageOptions): Promise<OpenedPage> {
   const { baseURL, apiKey, theme = 'light', width = 1280, height = 800 } = options;
   const context = await browser.newContext({

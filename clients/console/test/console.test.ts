@@ -42,7 +42,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     return `/approvals/${id.approvals[0]?.approvalId}`;
   };
 
-  it('signs in with an API key, which is in no address and no cookie, and signs out (PE-2)', async () => {
+  it('signs in with an API key without storing it in the URL or a cookie, and signs out (PE-2)', async () => {
     const { page, context, problems } = await open();
     await page.goto('/');
     const key = page.getByLabel('API key', { exact: true });
@@ -101,7 +101,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('refuses an edit beyond the cap in the sentence of the platform, and approves one within (PE-2, SV-5)', async () => {
+  it('shows the server error for an edit above the cap, and approves an edit within it (PE-2, SV-5)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('edited', 1200);
     await page.goto(await approvalOf(runId));
@@ -128,7 +128,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('shows a cleared number as empty, and sends no approval without one (PE-2, SV-5)', async () => {
+  it('shows a cleared number as empty, and disables the approval while it is empty (PE-2, SV-5)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('cleared', 1200);
     await page.goto(await approvalOf(runId));
@@ -144,10 +144,10 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('says whether the policy locks an argument, or only for this person (PE-2, SV-5)', async () => {
+  it('shows whether the policy locks an argument or the user may not edit it (PE-2, SV-5)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('own', 1200);
-    // The rights of a person whom the four-eyes rule refuses.
+    // Rights of a user to whom the four-eyes rule applies.
     await changeAnswers(page, /GetApproval/, GetApprovalResponseSchema, (answer) => {
       if (answer.approval?.readerRights !== undefined) answer.approval.readerRights.mayEdit = false;
     });
@@ -160,7 +160,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('sends the same answer again with the same request id, after a response was lost (PE-2, SV-5)', async () => {
+  it('repeats a decision with the same request id after a lost response (PE-2, SV-5)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('lost', 1000);
     await page.goto(await approvalOf(runId));
@@ -187,11 +187,11 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('says when usage has more rows than it sums (PE-2)', async () => {
+  it('shows a warning if usage has more rows than the page sums (PE-2)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     await page.goto('/usage');
     await page.getByText('Calls without an answer').waitFor();
-    expect(await page.getByText('Not everything is summed').count()).toBe(0);
+    expect(await page.getByText('Only part of the usage is included').count()).toBe(0);
     await changeAnswers(page, /QueryUsage/, QueryUsageResponseSchema, (answer) => {
       answer.nextPageToken = 'more';
     });
@@ -201,7 +201,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('shows that its settings cannot be read, at the sign-in and on the return from an issuer (PE-2)', async () => {
+  it('reports unreadable settings on the sign-in page and on the OIDC callback page (PE-2)', async () => {
     const { page, context } = await open();
     await page.goto('/signed-in?code=c&state=s');
     await page.getByText('This platform has no sign-in at an OIDC issuer.').waitFor();
@@ -220,7 +220,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await page.getByText('Nothing waits for you').waitFor();
     const runId = await platform.startRefund('rejected', 1200);
     await page.getByRole('link', { name: /issue_refund/ }).click();
-    // An approver decides with evidence, without a right to read runs.
+    // An approver can read the evidence although the role does not permit reading runs.
     const evidence = page.getByRole('region', { name: 'Evidence' });
     await evidence.getByText(/Refund Anna/).waitFor();
     await evidence.getByText(/get_refund_context/).waitFor();
@@ -234,7 +234,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('shows an auditor every page and offers no change (PE-1)', async () => {
+  it('shows an auditor every page without actions that change data (PE-1)', async () => {
     const runId = await platform.startRefund('audited', 1200);
     const approval = await approvalOf(runId);
     const { page, context, problems } = await open(platform.auditorKey);
@@ -291,11 +291,11 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('downloads the audit chain and verifies it in the browser; a changed one does not hold (SV-8, PE-2)', async () => {
+  it('downloads the audit chain, verifies it in the browser, and detects a modified chain (SV-8, PE-2)', async () => {
     const { page, context, problems } = await open(platform.auditorKey);
     await page.goto('/audit');
     await page.getByRole('button', { name: 'Verify' }).click();
-    await page.getByText(/The chain of tenant default holds: \d+ records/).waitFor();
+    await page.getByText(/The chain of tenant default is valid: \d+ records/).waitFor();
     const downloaded = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Download' }).click();
     const lines = readFileSync(await (await downloaded).path(), 'utf8')
@@ -313,14 +313,17 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
       buffer: Buffer.from(`${changed.join('\n')}\n`),
     });
     await page.getByRole('button', { name: 'Verify' }).click();
-    await page.getByText('The chain does not hold').waitFor();
+    await page.getByText('The chain is invalid').waitFor();
     await page.getByText(/^Line 2: /).waitFor();
     expect(problems).toEqual([]);
     await context.close();
   });
 });
 
-/** Changes the answers of the platform on their way to a page, also those to a page token that it did not give. */
+/**
+ * Intercepts an RPC and responds to every call with the modified first response, even to a call with a page token that
+ * the platform did not issue.
+ */
 async function changeAnswers<Desc extends DescMessage>(
   page: Page,
   method: RegExp,

@@ -23,7 +23,7 @@ describe.runIf(hasBrowser())('runs of external agents in Chromium', () => {
   const open = () =>
     openPage(browser, { baseURL: test.platform.edgeUrl, apiKey: test.platform.apiKey });
 
-  it('show kind, sub-agents and the approval that a person edits, and are closed (AP-1, AP-4, AP-6, PE-2)', async () => {
+  it('show kind, sub-agents and an edited approval, and can be closed (AP-1, AP-4, AP-6, PE-2)', async () => {
     const run = await startMcpRun(test);
     const helper = { 'x-writ-agent': 'helper-1' };
     await callTool(run, 'get_refund_context', { user_id: 42 }, helper);
@@ -50,7 +50,7 @@ describe.runIf(hasBrowser())('runs of external agents in Chromium', () => {
     await page.getByLabel('amount_usd').fill('800');
     await page.getByRole('button', { name: 'Approve with changes' }).click();
     await page.getByText(/Approved by developer/).waitFor();
-    // On a slow machine it has stopped waiting, and repeats the call.
+    // On a slow machine the call returns before the decision and must be repeated.
     const first = await refund;
     const isPending = first.includes('io.writ/pending');
     const result = isPending ? await callTool(run, 'issue_refund', REFUND) : first;
@@ -72,7 +72,7 @@ describe.runIf(hasBrowser())('runs of external agents in Chromium', () => {
     await page.goto(`/runs/${runId}`);
     await page.getByText('timed out').first().waitFor();
     await page.getByRole('region', { name: 'About this run' }).getByText('idle').waitFor();
-    // There is nothing left to do.
+    // A finished run has no actions.
     expect(await page.getByRole('button', { name: 'Actions' }).count()).toBe(0);
     expect(problems).toEqual([]);
     await context.close();

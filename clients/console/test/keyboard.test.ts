@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts';
 import { type ConsolePlatform, startConsolePlatform } from './console-platform.ts';
 
-/** More than any page has of elements that take the focus. */
+/** Upper bound for the number of focusable elements on a page. */
 const MOST_TABS = 60;
 
 describe.runIf(hasBrowser())('the console without a mouse', () => {
@@ -69,7 +69,7 @@ describe.runIf(hasBrowser())('the console without a mouse', () => {
     await context.close();
   });
 
-  it('halts a tenant, and returns the focus of a dialog that is closed (PE-2, SV-9)', async () => {
+  it('halts a tenant, and restores the focus when a dialog is closed (PE-2, SV-9)', async () => {
     const { page, context } = await open('/halts');
     const button = page.getByRole('button', { name: 'Halt', exact: true });
     await button.waitFor();

@@ -9,10 +9,13 @@ import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts'
 
 const RUNS = 10_000;
 const EVENTS = 5_000;
-/** Limits that show a page which hangs, also on a busy machine; the goal of the printed figure is 1,500 ms. */
+/**
+ * Limits that detect a hanging page and hold even on a busy machine. The target for the printed time to the first row
+ * is 1,500 ms.
+ */
 const PAINT_LIMIT_MS = 15_000;
 const FRAME_LIMIT_MS = 1_000;
-/** Frames in which a list is scrolled. */
+/** Number of frames for which a list is scrolled. */
 const FRAMES = 20;
 
 describe.runIf(hasBrowser())('the console with many rows', () => {
@@ -153,7 +156,7 @@ async function scroll(page: Page, label: string): Promise<Frames> {
   return { median: at(0.5), p95: at(0.95) };
 }
 
-/** Number of runs that the page lists so far; scrolls to the end of them. */
+/** Scrolls to the end of the list and returns the number of loaded runs. */
 async function listed(page: Page): Promise<number> {
   await page.getByLabel('Rows of Runs').evaluate((element) => {
     element.scrollTop = element.scrollHeight;

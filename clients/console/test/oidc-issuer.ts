@@ -55,7 +55,7 @@ export class OidcIssuer {
     };
   }
 
-  /** A page with one button, as for a person who is signed in at the issuer already. */
+  /** Responds with a page that has one link, like an issuer at which the person is already signed in. */
   #showSignIn(query: URLSearchParams, response: ServerResponse): void {
     const redirectUri = query.get('redirect_uri') ?? '';
     const isValid =

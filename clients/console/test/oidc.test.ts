@@ -4,7 +4,7 @@ import { startConsolePlatform } from './console-platform.ts';
 import { AUDIENCE, CLIENT_ID, OidcIssuer } from './oidc-issuer.ts';
 
 it.runIf(hasBrowser())(
-  'signs a person in at an OIDC issuer with the roles of the token, and out again (PE-2, SYS-6)',
+  'signs a user in through an OIDC issuer with the roles of the token, and signs the user out (PE-2, SYS-6)',
   async () => {
     buildConsole();
     const issuer = await OidcIssuer.start();
@@ -25,7 +25,7 @@ it.runIf(hasBrowser())(
     await page.getByRole('button', { name: `Sign in at ${new URL(issuer.url).host}` }).click();
     await page.getByRole('link', { name: 'Continue as ada' }).click();
     await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor();
-    // The code and the tokens are in no address and no cookie, and the roles are those of the token.
+    // The URL and the cookies contain neither the code nor the tokens, and the roles are those of the token.
     expect(page.url()).toBe(`${platform.platform.edgeUrl}/runs`);
     expect(await context.cookies()).toEqual([]);
     await page.getByRole('link', { name: 'Audit' }).waitFor();

@@ -9,7 +9,7 @@ import { preparePages, type ShownPage } from './shown-pages.ts';
 type Theme = (typeof THEMES)[number];
 const THEMES = ['light', 'dark'] as const;
 const WIDTHS = [1280, 360];
-/** Pages that are open at the same time. */
+/** Number of pages that are open at the same time. */
 const AT_ONCE = 3;
 
 const folder = resolve(process.argv[2] ?? 'dist/screenshots');
@@ -49,7 +49,7 @@ async function picture({
   });
   const requests = new Set<Request>();
   page.on('request', (request) => {
-    // Streams do not end.
+    // Watch requests are not tracked, because these streams do not end.
     if (!/\/Watch\w+$/.test(request.url())) requests.add(request);
   });
   const onEnd = (request: Request) => void requests.delete(request);
@@ -67,7 +67,9 @@ async function picture({
   console.log(`${name} ${theme}`);
 }
 
-/** Waits until no request has been in flight for a while: balances and slots are read after the events of a run. */
+/**
+ * Waits until no request has been in flight for 600 ms, because balances and slots are read after the events of a run.
+ */
 async function settled(page: Page, requests: ReadonlySet<Request>): Promise<void> {
   for (let quiet = 0; quiet < 6; quiet = requests.size === 0 ? quiet + 1 : 0)
     await page.waitForTimeout(100);

@@ -7,7 +7,7 @@ export interface ShownPage {
   readonly path: string;
   /** Whether the page is shown before the sign-in. */
   readonly isSignedOut?: boolean;
-  /** Waits until the content is shown, and opens what the picture is about. */
+  /** Waits until the content is shown, and opens the part of the page that the screenshot shows. */
   readonly ready: (page: Page) => Promise<unknown>;
 }
 
@@ -53,7 +53,7 @@ export async function preparePages(platform: ConsolePlatform): Promise<readonly 
       path: '/audit',
       ready: async (page) => {
         await page.getByRole('button', { name: 'Verify' }).click();
-        await page.getByText('The chain holds').waitFor();
+        await page.getByText('The chain is valid').waitFor();
       },
     },
     {

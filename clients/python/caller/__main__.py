@@ -1,4 +1,4 @@
-"""`python -m caller COMMAND`: runs one command, as the client in Go does."""
+"""`python -m caller COMMAND`: runs one command; the commands are the same as in the Go client."""
 
 import argparse
 import sys
@@ -40,7 +40,7 @@ def command_line() -> argparse.ArgumentParser:
         add.add_argument("run_id", metavar="run")
         add.set_defaults(run=run)
 
-    add = commands.add_parser("approve", help="approves an action, also with other values of arguments")
+    add = commands.add_parser("approve", help="approves an action, optionally with changed arguments")
     add.add_argument("approval")
     add.add_argument("--edit", default="", help="arguments with new values, as a JSON object")
     add.add_argument("--comment", default="", help="reason, for the audit record")

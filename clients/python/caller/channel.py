@@ -14,8 +14,8 @@ from .problem import MisuseError
 #: Timeout of unary calls, in seconds.
 TIMEOUT_S = 15.0
 
-# Every call may be retried when the server is unavailable: calls that change something carry a
-# request_id, by which the server detects a repeat.
+# Every call may be retried when the server is unavailable: calls that modify state carry a request_id,
+# with which the server detects repeats.
 RETRIES = json.dumps(
     {
         "methodConfig": [

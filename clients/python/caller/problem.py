@@ -10,16 +10,18 @@ DETAILS_HEADER = "grpc-status-details-bin"
 
 
 class MisuseError(Exception):
-    """An invalid command line or environment, or a command that the run or approval does not permit now."""
+    """Raised for an invalid command line or environment.
+
+    Also raised for a command that the state of the run or approval does not permit."""
 
 
 class BudgetSpentError(Exception):
-    """A run that ended because a budget was exhausted."""
+    """Raised for a run that ended because a budget was exhausted."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An error: its stable reason, empty when it is not from Writ, and one sentence for people."""
+    """An error: its stable reason, empty if Writ did not return the error, and a message for people."""
 
     reason: str
     sentence: str
@@ -52,7 +54,7 @@ def info_of(error: grpc.RpcError) -> error_details_pb2.ErrorInfo | None:
 
 
 def check_spent(stop_reason: str) -> None:
-    """Raises for a stop reason that names an exhausted budget."""
+    """Raises BudgetSpentError for a stop reason that names an exhausted budget."""
     kind, _, dimension = stop_reason.partition(":")
     if kind == "budget_exhausted":
         raise BudgetSpentError(f"budget exhausted: {dimension}")

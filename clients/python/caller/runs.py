@@ -20,10 +20,12 @@ from .problem import MisuseError, check_spent
 #: Pause before a broken watch is resumed, in seconds.
 PAUSE_S = 0.5
 
-#: Silence after which a watch counts as broken, in seconds: the supervisor sends a heartbeat after five.
+#: Time without a message after which a watch is considered broken, in seconds.
+#: The supervisor sends a heartbeat after five seconds.
 SILENCE_S = 15.0
 
-#: Statuses after which a watch is resumed: of a broken connection, and of the cancellation after a silence.
+#: Statuses after which a watch is resumed: UNAVAILABLE after a broken connection, CANCELLED after
+#silence.
 BROKEN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
@@ -70,7 +72,7 @@ def watch(given: Namespace) -> None:
 
 
 def until_silent(call: grpc.Call) -> Iterator[pb.WatchRunResponse]:
-    """The messages of a stream, which is cancelled when none comes in time."""
+    """Yields the messages of a stream, and cancels it if none arrives within SILENCE_S."""
     while True:
         alarm = Timer(SILENCE_S, call.cancel)
         alarm.daemon = True

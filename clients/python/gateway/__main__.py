@@ -34,7 +34,7 @@ DEFAULTS = {
 
 
 def setting(name: str, default: str) -> str:
-    """A setting; an empty one counts as unset."""
+    """Returns a setting, or its default if it is unset or empty."""
     return os.environ.get(name) or default
 
 

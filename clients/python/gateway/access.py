@@ -14,9 +14,10 @@ from writ.identity.v1 import claims_pb2 as claims_pb
 from .errors import DETAILS_KEY, Code, GatewayError, denied, invalid, unauthenticated
 from .tokens import SKEW_S, KeyRing, verify
 
-#: The services that act for agents; agent-proxy stands for external ones.
+#: The services that call on behalf of agents; agent-proxy does so for external agents.
 AGENT_HOSTS = ("agent-worker", "agent-proxy")
-#: By RPC: the services that may call it, and whether an agent host needs an agent's token.
+#: The services that may call each RPC, and whether agent-worker and agent-proxy also need an agent
+#token.
 CALLERS: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "ListTools": (("supervisor", *AGENT_HOSTS), True),
     "CallTool": (AGENT_HOSTS, False),
@@ -40,7 +41,7 @@ class Caller:
 
     service: str
     replica: str
-    #: Tenants that it serves; empty means all.
+    #: Tenants that the caller serves; empty means all.
     tenants: tuple[str, ...]
     #: The agent of an agent token.
     agent: Any = None
@@ -48,7 +49,7 @@ class Caller:
     traceparent: str = ""
 
     def assert_serves(self, tenant: str) -> None:
-        """A compromised worker reaches only the tenants that it serves."""
+        """Rejects a tenant that the caller does not serve, so that a compromised worker cannot reach it."""
         if self.tenants and tenant not in self.tenants:
             raise denied("TENANT_NOT_SERVED", f"This {self.service} does not serve {tenant}.")
 
@@ -67,7 +68,7 @@ class Gate:
         context: "grpc.aio.ServicerContext[Any, Any]",
         handler: Callable[[Q, Caller], Awaitable[R]],
     ) -> R:
-        """The response of `handler`, or an abort with google.rpc.ErrorInfo (SYS-3)."""
+        """Returns the response of `handler`, or aborts the RPC with google.rpc.ErrorInfo (SYS-3)."""
         try:
             headers = {key: str(value) for key, value in context.invocation_metadata() or ()}
             caller = await self._authenticate(method, headers)

@@ -26,7 +26,7 @@ from .writs import key_of, read_writ, refuse_expired, refuse_other
 
 @dataclass
 class InFlightCall:
-    """A call that this process is working on; repeats of it join."""
+    """A call that this process is executing; repeated requests for it wait for the same outcome."""
 
     key: CallKey
     tool: str
@@ -36,7 +36,7 @@ class InFlightCall:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     started_at: float | None = None
-    #: It continues without callers; a repeat returns its outcome.
+    #: The call continues after all callers disconnect; a repeated request returns its outcome.
     outlives_callers: bool = False
     waiting: int = 0
 
@@ -65,7 +65,7 @@ class Calls:
         self._sources = sources
         self._in_flight: dict[CallKey, InFlightCall] = {}
         for call in store.calls_without_outcome():
-            # A tool that may run again waits for a repeat of its call.
+            # A call that may be executed again gets no outcome until a client repeats it.
             if call.side_effect == "destructive":
                 with store.transaction():
                     outcomes.record_interrupted(call, "was interrupted")
@@ -112,7 +112,9 @@ class Calls:
             refuse_expired(shown)
             entry = self._in_flight[key] = InFlightCall(key, request.tool)
             entry.task = asyncio.create_task(self._attempt(entry, request, shown, caller))
-            # Callers receive the error; without callers it is not an unhandled one.
+            # Callers receive the error. Reading it here prevents the warning "exception was never
+            # retrieved"
+            # if no caller is left.
             entry.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         call = await _wait_for(entry)
         refuse_other(call, request)
@@ -139,7 +141,7 @@ class Calls:
         shown: Verified,
         caller: Caller,
     ) -> Call:
-        """A slot of the source, then intent, the tool and the outcome."""
+        """Acquires a slot of the source, records the intent, runs the tool and records the outcome."""
         tool = self._registry.tools.get(request.tool)
         source = self._sources[tool.source] if tool else None
         held = False
@@ -163,7 +165,9 @@ class Calls:
     def _begin(
         self, request: gateway_pb.CallToolRequest, shown: Verified, caller: Caller
     ) -> tuple[Call, Tool | None]:
-        """Checks, freeze and intent in one transaction; or a refusal with its receipt (TG-2)."""
+        """Runs the checks and records the intent, or records a refusal with its receipt (TG-2).
+
+        Raises an error for a frozen scope. Call it inside a transaction."""
         key, writ = key_of(request.call), shown.claims
         # Lease and writ may have expired while the call waited for a slot.
         self._refuse_stale(key, caller.epoch)
@@ -201,7 +205,9 @@ class Calls:
         return call, verdict.tool
 
     def _resume(self, known: Call, shown: Verified) -> tuple[Call, Tool | None]:
-        """Resumes a call without an outcome: it may run again, or its outcome is unknown."""
+        """Resumes a call without an outcome.
+
+        Returns its tool if it may be executed again, otherwise records it as interrupted."""
         if known.state != "intent":
             return known, None
         tool = self._registry.tools.get(known.tool)
@@ -213,7 +219,9 @@ class Calls:
         return known, tool
 
     def _end(self, entry: InFlightCall, call: Call, tool: Tool, answer: Answer, duration_s: float) -> Call:
-        """Records outcome and receipt; a cancelled call that may run again gets none."""
+        """Records the outcome and its receipt.
+
+        For a cancelled call that may be executed again, it records nothing and raises the cancellation."""
         if answer.ending == "lost":
             if entry.cancelled.done() and tool.side_effect != "destructive":
                 raise entry.cancelled.result()
@@ -267,7 +275,9 @@ class Calls:
 
 
 async def _wait_for(entry: InFlightCall) -> Call:
-    """The outcome. The last caller to disconnect cancels a call that may run again (SUP-6)."""
+    """Waits for the outcome of a call.
+
+    When the last caller disconnects, a call that may be executed again is cancelled (SUP-6)."""
     entry.waiting += 1
     try:
         return await asyncio.shield(entry.task)
@@ -279,7 +289,7 @@ async def _wait_for(entry: InFlightCall) -> Call:
 
 
 async def _first(*futures: "asyncio.Future[Any]") -> None:
-    """Waits for the first of them."""
+    """Waits until one of the futures is done."""
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
 
 

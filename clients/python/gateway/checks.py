@@ -1,4 +1,4 @@
-"""The checks after the writ and before the freezes, in the order of TG-2: the first failed check decides."""
+"""The checks between the writ check and the freeze check, in the order of TG-2. The first failure decides."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class Verdict:
     stop_reason: str = ""
     message: str = ""
     args_hash: str = ""
-    #: A call that is refused as a repeat counts toward the tool's limit.
+    #: Whether a refused call counts toward the tool's limit; true for a refused repeat.
     counts_tool: bool = False
     repetition: gateway_pb.Repetition | None = None
 
@@ -50,7 +50,7 @@ def judge(registry: Registry, store: Store, key: CallKey, writ: Any, arguments_j
 
 
 def _judge_repeats(tool: Tool, store: Store, key: CallKey, hashed: str, *, no_defaults: bool) -> Verdict:
-    """The limits of the tool; with `no_defaults` those that tools.yaml sets."""
+    """Checks the limits of the tool; with `no_defaults` only the limits that tools.yaml sets."""
     limit = tool.set_max_calls_per_agent if no_defaults else tool.max_calls_per_agent
     repeats = tool.set_max_repeats if no_defaults else tool.max_repeats
     calls = store.counted(key, tool.name)

@@ -21,7 +21,7 @@ class GatewayError(Exception):
         self.metadata = metadata
 
     def details(self) -> bytes:
-        """The google.rpc.Status for clients of every language."""
+        """Returns the serialized google.rpc.Status with the ErrorInfo."""
         info = ErrorInfo(domain="writ", reason=self.reason, metadata=self.metadata)
         packed = Any()
         packed.Pack(info)
@@ -30,15 +30,15 @@ class GatewayError(Exception):
 
 
 def invalid(reason: str, message: str, field: str) -> GatewayError:
-    """The request is invalid in any state."""
+    """Returns INVALID_ARGUMENT: the request is invalid regardless of the state of the gateway."""
     return GatewayError(Code.INVALID_ARGUMENT, reason, message, field=field)
 
 
 def denied(reason: str, message: str, **metadata: str) -> GatewayError:
-    """The caller may not do this."""
+    """Returns PERMISSION_DENIED: the caller may not make this call."""
     return GatewayError(Code.PERMISSION_DENIED, reason, message, **metadata)
 
 
 def unauthenticated(reason: str, message: str, **metadata: str) -> GatewayError:
-    """The caller is not authenticated."""
+    """Returns UNAUTHENTICATED: the caller is not authenticated."""
     return GatewayError(Code.UNAUTHENTICATED, reason, message, **metadata)

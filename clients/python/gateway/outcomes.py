@@ -35,7 +35,7 @@ class Outcomes:
         self._key = key
 
     def record(self, call: Call, state: str, stop_reason: str, message: str, **more: object) -> Call:
-        """Ends `call` with a receipt; `more` are further columns, and `picked` result fields."""
+        """Ends `call` with a receipt; `more` has further columns and, as `picked`, the result fields."""
         picked = more.pop("picked", {})
         call.state, call.stop_reason, call.message = state, stop_reason, message
         call.ended_at = time.time()
@@ -46,7 +46,7 @@ class Outcomes:
             "receipt", "supervisor", call.call_id, _claims(call, picked), RECEIPT_LIFE_S
         )
         self._store.add_report(sha256_hex(call.receipt), "receipt", call.receipt.encode())
-        # The run may have ended meanwhile with a retention that keeps no results.
+        # The run may have ended during the call with a retention policy that keeps no results.
         if any(freeze.purges for freeze in self._store.freezes_over(call.key)):
             call.result, call.message = None, ""
         self._store.write_call(call)
@@ -93,7 +93,9 @@ def timestamp(at: float) -> Timestamp:
 
 
 def cap(result: tool_pb.ToolResult, limit: int) -> tool_pb.ToolResult:
-    """The result cut to `limit` bytes of UTF-8, between characters; then it is text (TG-6)."""
+    """Truncates the result to `limit` bytes of UTF-8 without splitting a character.
+
+    A truncated result is text (TG-6)."""
     data = result.content.encode()
     result.full_size_bytes, result.full_sha256 = len(data), sha256_hex(data)
     if len(data) > limit:
@@ -107,14 +109,16 @@ def _cut(data: bytes, limit: int) -> str:
 
 
 def fields_fit(paths: list[str]) -> bool:
-    """Whether a receipt can hold the fields at these paths; checked before execution."""
+    """Whether the fields at these paths fit in a receipt; checked before execution."""
     size = sum(len(json.dumps(path, ensure_ascii=False).encode()) for path in paths)
     return len(paths) <= MAX_PATHS and size <= MAX_PATH_BYTES
 
 
 def pick_fields(value: Json, paths: list[str]) -> dict[str, Json]:
-    """The values that exist at dotted paths (SV-3). A long string is cut; an object, an array and a string
-    that exceeds the remaining size become empty."""
+    """Returns the values that exist at dotted paths (SV-3).
+
+    Long strings are truncated. Objects and arrays, and strings that exceed the remaining size, are
+    returned empty."""
     picked: dict[str, Json] = {}
     left = MAX_FIELDS_BYTES
     for path in paths:

@@ -29,7 +29,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def _decimals(_: Any, decimals: int, value: Json, __: Any) -> Iterator[ValidationError]:
-    """The keyword `decimals`: the largest number of decimal places, so that money is never rounded."""
+    """Implements the keyword `decimals`, the maximum number of decimal places: money is never rounded."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
@@ -60,7 +60,7 @@ class Tool:
     side_effect: str
     timeout_s: float
     max_output_bytes: int
-    #: None is the default, which does not apply under a writ with no_default_limits.
+    #: None selects the default limit, which does not apply to a writ with no_default_limits.
     set_max_calls_per_agent: int | None
     set_max_repeats: int | None
     risk: float
@@ -101,7 +101,7 @@ class Tool:
         return found[:MAX_NAMED] + more
 
     def _accepts(self, spec: Any, value: Json) -> bool:
-        """The schema of each argument, with the definitions of the whole schema."""
+        """Returns whether a value matches the schema of its argument, with the $defs of the input schema."""
         definitions = {key: self.schema[key] for key in ("$defs",) if key in self.schema}
         return bool(_Validator({**definitions, "allOf": [spec]}).is_valid(value))
 

@@ -19,7 +19,10 @@ MAX_RESULT_BYTES = 1_048_576
 def void_writ(
     store: Store, outcomes: Outcomes, calls: Calls, key: CallKey, version: str
 ) -> gateway_pb.VoidWritResponse:
-    """The call's receipt; in flight; or burnt, when the call was never made (TG-8)."""
+    """Voids the writ of a call (TG-8).
+
+    Returns the receipt of the call, IN_FLIGHT if this process is executing it, or BURNT with a receipt if the
+    call was never made."""
     with store.transaction():
         known = store.find_call(key)
         if known is None:

@@ -64,7 +64,7 @@ class Gateway(ToolGatewayServiceServicer):
     async def ListTools(
         self, request: gateway_pb.ListToolsRequest, context: Context
     ) -> gateway_pb.ListToolsResponse:
-        """Lists every tool to the supervisor, and to an agent host those of its agent (TG-6)."""
+        """Returns all tools to the supervisor; to agent-worker and agent-proxy, the agent's tools (TG-6)."""
         return await self._gate.answer("ListTools", request, context, self._list_tools)
 
     async def CallTool(
@@ -82,7 +82,7 @@ class Gateway(ToolGatewayServiceServicer):
     async def VoidWrit(
         self, request: gateway_pb.VoidWritRequest, context: Context
     ) -> gateway_pb.VoidWritResponse:
-        """Settles a writ that will not be repeated (TG-8)."""
+        """Voids a writ whose call will not be retried (TG-8)."""
 
         async def handle(request: Any, _: Caller) -> gateway_pb.VoidWritResponse:
             key = key_of(request.call)

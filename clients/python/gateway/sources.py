@@ -43,7 +43,7 @@ class OpenSource:
     """A provider. A call acquires its slot before its intent is recorded (SUP-8)."""
 
     def __init__(self, source: Source, key: SigningKey) -> None:
-        """Connects on the first call."""
+        """Creates the channel, which connects on the first call."""
         self._source = source
         self._key = key
         self._channel = grpc.aio.insecure_channel(source.address)
@@ -77,7 +77,7 @@ class OpenSource:
         self._slots.release()
 
     async def invoke(self, request: provider_pb.InvokeRequest, timeout_s: float, traceparent: str) -> Answer:
-        """Runs a tool once. A failure is an answer; a cancellation reaches the provider."""
+        """Runs a tool once. Failures are returned as an Answer; cancellations reach the provider."""
         tool = request.tool
         metadata = [("authorization", f"Bearer {self._key.service_token('tool-provider')}")]
         if traceparent:

@@ -71,7 +71,7 @@ class Call:
     duration_s: float | None = None
     stop_reason: str = ""
     message: str = ""
-    #: A serialized Repetition, for a call that was refused for it.
+    #: A serialized Repetition, for a call that was refused as a repeat.
     repetition: bytes = b""
     #: A serialized ToolResult.
     result: bytes | None = None
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def key(self) -> CallKey:
-        """Its key."""
+        """Returns the key of the call."""
         return CallKey(self.tenant, self.run_id, self.agent_instance, self.call_id)
 
 
@@ -131,7 +131,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction."""
+        """Runs the block in a transaction."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -166,7 +166,9 @@ class Store:
         )
 
     def counted(self, key: CallKey, tool: str, args_hash: str | None = None) -> list[tuple[str, str]]:
-        """Id and state of the agent's calls that count for the tool, or for it with these arguments."""
+        """Returns id and state of the agent's calls that count toward the limit of the tool.
+
+        With `args_hash`, returns the calls that count toward the limit for these arguments."""
         which = "counts_tool" if args_hash is None else "counts_signature AND args_hash = ?"
         rows = self._db.execute(
             f"SELECT call_id, state FROM calls WHERE {_AGENT} AND tool = ? AND {which} ORDER BY started_at",
@@ -179,11 +181,11 @@ class Store:
         return self._one(f"SELECT max(epoch) FROM epochs WHERE {_AGENT}", *_agent(key)) or 0
 
     def remember_epoch(self, key: CallKey, epoch: int) -> None:
-        """Stores the epoch; workers with a lower one are rejected."""
+        """Stores the epoch; workers with a lower epoch are rejected."""
         self._db.execute("REPLACE INTO epochs VALUES (?, ?, ?, ?)", [*_agent(key), epoch])
 
     def freezes_over(self, key: CallKey) -> list[Freeze]:
-        """Orders in force over a call."""
+        """The orders in force that cover a call."""
         rows = self._db.execute(
             "SELECT * FROM freezes WHERE NOT lifted AND scope IN (?, ?, ?, ?) ORDER BY rowid",
             scopes_over(key),

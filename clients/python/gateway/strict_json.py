@@ -60,7 +60,7 @@ def _constant(_: str) -> NoReturn:
 def _integer(token: str) -> Json:
     # Numbers with thousands of digits are rejected before they are parsed.
     if len(token) > 17 or abs(int(token)) > MAX_INTEGER:
-        raise BadJsonError("It has an integer past 2^53 - 1; send it as text.")
+        raise BadJsonError("It has an integer outside ±(2^53 - 1); send it as a string.")
     return int(token)
 
 
@@ -68,9 +68,9 @@ def _float(token: str) -> float:
     value = float(token)
     if value in (float("inf"), float("-inf")):
         raise BadJsonError("It has a number too large to hold.")
-    # Its canonical form is an integer that parsers would round.
+    # The canonical form of this number is an integer that parsers would round.
     if value.is_integer() and MAX_INTEGER < abs(value) < 1e21:
-        raise BadJsonError("It has an integer past 2^53 - 1; send it as text.")
+        raise BadJsonError("It has an integer outside ±(2^53 - 1); send it as a string.")
     return value
 
 

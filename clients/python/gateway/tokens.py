@@ -43,7 +43,7 @@ def clock_leeway_s(text: str) -> float:
     return float(found[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[found[2]]
 
 
-#: Tolerated difference to the clocks of other services; none after the expiry of a writ.
+#: Tolerated difference from the clocks of other services. It does not extend the expiry of a writ.
 SKEW_S = clock_leeway_s(os.environ.get("WRIT_CLOCK_LEEWAY") or "60s")
 FETCH_EVERY_S = 1.0
 KEYS_USABLE_S = 3600.0
@@ -58,7 +58,7 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """The bytes of base64url in its one canonical spelling. Raises ValueError."""
+    """Decodes base64url. Raises ValueError if the text is not in canonical form."""
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if encode(data) != text:
         raise ValueError("not canonical")
@@ -125,7 +125,9 @@ class KeyRing:
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def find(self, issuer: str, key_id: str) -> Ed25519PublicKey | None:
-        """The key, or None. Raises UNAVAILABLE if a fetch fails or follows the last within a second (SYS-4)."""
+        """Returns the key, or None if it is unknown or has expired.
+
+        Raises UNAVAILABLE if a needed fetch fails or follows the previous fetch within a second (SYS-4)."""
         async with self._locks[issuer]:
             now = time.monotonic()
             fresh = now - self._fetched_at.get(issuer, -KEYS_USABLE_S) < KEYS_USABLE_S
@@ -187,18 +189,18 @@ async def verify(ring: KeyRing, kind: str, token: str, issuers: tuple[str, ...],
         header, payload = json.loads(decode(header_text)), json.loads(decode(payload_text))
         signature = decode(signature_text)
         if set(header) != {"alg", "kid", "typ"}:
-            raise ValueError("its header must hold alg, kid and typ and nothing else")
+            raise ValueError("its header must have exactly the fields alg, kid and typ")
         if header["alg"] != "EdDSA" or header["typ"] != f"{kind}+jwt":
             raise ValueError(f"it is not a {kind} token")
         issuer = payload["iss"]
         if issuer not in issuers:
-            raise ValueError("its issuer may not issue it")
+            raise ValueError("its issuer may not issue this kind of token")
         key = await ring.find(issuer, header["kid"])
         if key is None:
-            raise ValueError("its issuer has no key of its key id")
+            raise ValueError("its issuer has no key with the key id of the token")
         key.verify(signature, f"{header_text}.{payload_text}".encode())
         if set(payload) - _REGISTERED - {kind}:
-            raise ValueError("it has a claim that is unknown here")
+            raise ValueError("it has an unknown claim")
         if payload["aud"] != SELF or not payload["jti"]:
             raise ValueError(f"its audience is not {SELF}, or it has no id")
         times = [payload["iat"], payload.get("nbf", 0), payload["exp"]]

@@ -17,7 +17,7 @@ ORIGINS = ("original", "supervisor_revised", "human_revised")
 
 
 async def read_writ(ring: KeyRing, request: gateway_pb.CallToolRequest) -> Verified:
-    """The verified writ for exactly this call, which may be expired (TG-1)."""
+    """Returns the verified writ of exactly this call; the writ may be expired (TG-1)."""
     key = key_of(request.call)
     try:
         shown = await verify(ring, "writ", request.writ, ("supervisor",), claims_pb.WritClaims())
@@ -41,7 +41,7 @@ async def read_writ(ring: KeyRing, request: gateway_pb.CallToolRequest) -> Verif
             message = f"The writ is for another call: its {name} differs from that of the request."
             raise denied("WRIT_MISMATCH", message, field=name, writ_id=shown.id)
     if not fields_fit(list(writ.result_fields)):
-        message = "The writ asks for more result fields than a receipt can carry."
+        message = "The writ requests more result fields than a receipt can hold."
         raise denied("WRIT_INVALID", message, field="result_fields", writ_id=shown.id)
     return shown
 

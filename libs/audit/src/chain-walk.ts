@@ -11,7 +11,7 @@ export class ChainWalk {
   readonly #published: ReadonlyMap<string, SignedHead>;
   #tenant: string | undefined;
   #sequence: number;
-  /** Undefined before the first record of a partial export; the head proves it. */
+  /** The hash of the last record; undefined before the first record of a partial export. */
   #hash: string | undefined;
   #records = 0;
   #checkpoints = 0;
@@ -53,7 +53,7 @@ export class ChainWalk {
     return { holds: true, tenant, records, checkpoints, head: this.#head };
   }
 
-  /** Returns the problem of the whole export, if any. */
+  /** Compares the head with the earlier export and the published checkpoint; returns the first problem, if any. */
   problemAtEnd(): string | undefined {
     if (this.#head === undefined) return undefined;
     const { tenant, count, checkpointNumber } = this.#head;
@@ -103,11 +103,11 @@ export class ChainWalk {
   #rewritten(sequence: number, hash: string): string | undefined {
     const { count, headHash } = this.#earlier ?? {};
     if (sequence === count && hash !== headHash) {
-      return `a record up to record ${count} was changed after the earlier export.`;
+      return `record ${count} or an earlier record was changed after the earlier export.`;
     }
     const published = this.#published.get(this.#tenant ?? '');
     if (sequence !== published?.count || hash === published.headHash) return undefined;
-    return `a record up to record ${sequence} was changed after ${nameOf(published)} was signed.`;
+    return `record ${sequence} or an earlier record was changed after ${nameOf(published)} was signed.`;
   }
 
   #outOfOrder(sequence: number): string {
@@ -150,7 +150,7 @@ export class ChainWalk {
     if (count !== this.#sequence) {
       return `${name} follows record ${this.#sequence}: records or checkpoints are missing or reordered.`;
     }
-    // A partial export omits the checkpoints before its start, and no others.
+    // A partial export omits only the checkpoints before its start.
     const follows =
       this.#signedCount === undefined
         ? previousCount <= this.#after
@@ -181,7 +181,7 @@ export class ChainWalk {
   #tenantMismatch(tenant: string, what: string): string | undefined {
     this.#tenant ??= tenant;
     if (tenant === this.#tenant) return undefined;
-    return `${what} belongs to tenant ${tenant}, but the chain to ${this.#tenant}.`;
+    return `${what} belongs to tenant ${tenant}, but the chain belongs to tenant ${this.#tenant}.`;
   }
 }
 

@@ -36,7 +36,10 @@ export function formatLine(line: ExportLine): string {
   return canonicalJson({ type, sequence, previous_hash: previousHash, hash, record });
 }
 
-/** Parses a line; for an invalid one, returns what is wrong as the predicate of a sentence about the line. */
+/**
+ * Parses a line. For an invalid line, returns the problem as a text that follows "the line", such as "is not canonical
+ * JSON".
+ */
 export function parseLine(text: string): ExportLine | string {
   let value: JsonValue;
   try {

@@ -37,7 +37,7 @@ function parse(json: string): JsonValue | undefined {
   try {
     return JSON.parse(json) as JsonValue;
   } catch {
-    // The caller reports the position.
+    // The caller throws an error with the sequence number of the record.
     return undefined;
   }
 }

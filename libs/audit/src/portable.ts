@@ -1,4 +1,7 @@
-/** The verification of audit exports without modules of Node: the same code in `writ audit verify` and the console (SV-8). */
+/**
+ * Verification of audit exports without Node modules, so that `writ audit verify` and the console run the same code
+ * (SV-8).
+ */
 export { CHAIN_START } from './chain-link.ts';
 export { formatLine, parseLine } from './export-line.ts';
 export { exportedLine } from './line-of-entry.ts';

@@ -4,5 +4,5 @@ import type { ValidExport } from './verification.ts';
 export function summaryOf({ tenant, records, checkpoints, head }: ValidExport, after = 0): string {
   const which = records === 0 ? 'no records' : `${records} records, ${after + 1} to ${head.count}`;
   const when = head.signedAt.toISOString();
-  return `The chain of tenant ${tenant} holds: ${which}, ${checkpoints} checkpoints, head signed at ${when}.`;
+  return `The chain of tenant ${tenant} is valid: ${which}, ${checkpoints} checkpoints, head signed at ${when}.`;
 }

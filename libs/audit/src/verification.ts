@@ -7,7 +7,10 @@ export interface SignedHead {
   readonly headHash: string;
   /** The record count of the previous checkpoint; zero for the first. */
   readonly previousCount: number;
-  /** Number of checkpoints up to this one or, in a head, of all; zero in releases that did not number them. */
+  /**
+   * The number of this checkpoint; in a head, the number of the last checkpoint. Zero if the release that signed it did
+   * not number checkpoints.
+   */
   readonly checkpointNumber: number;
   /** Whether it is the head of an export. */
   readonly closesExport: boolean;
@@ -16,7 +19,8 @@ export interface SignedHead {
 
 /**
  * Verifies a signature with the public keys that the verifier trusts.
- * @throws UnauthenticatedError when the signature is invalid; any other error means that the verification failed
+ * @throws UnauthenticatedError when the signature is invalid; any other error means that the signature could not be
+ *   checked
  */
 export type ReadHead = (signed: string) => Promise<SignedHead>;
 
@@ -37,8 +41,8 @@ export interface Expected {
   /** The head of an earlier export, which this one must continue. */
   readonly earlier?: SignedHead;
   /**
-   * The last published checkpoint of each tenant; the chain must contain that of its tenant. For a partial export that
-   * starts after this checkpoint, only the numbers of records and checkpoints are compared.
+   * The last published checkpoint of each tenant; the chain must contain the checkpoint of its tenant. For a partial
+   * export that starts after this checkpoint, only the numbers of records and checkpoints are compared.
    */
   readonly published?: ReadonlyMap<string, SignedHead>;
 }

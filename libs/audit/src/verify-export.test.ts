@@ -142,7 +142,7 @@ describe('verifyExport', () => {
     expect(kinds.size).toBe(8);
   });
 
-  it('accepts unchanged exports, partial ones and an empty chain (SV-8)', async () => {
+  it('accepts complete exports, partial exports and the export of an empty chain (SV-8)', async () => {
     expect(await verifyExport(ACME, readHead)).toMatchObject({
       holds: true,
       tenant: 'acme',
@@ -216,7 +216,7 @@ describe('verifyExport', () => {
       const part = exported('acme', RECORDS, after);
       expect(await verifyExport(part, readHead, { earlier: other, after })).toMatchObject({
         holds: false,
-        sentence: expect.stringMatching(/a record up to record 40 was changed/),
+        sentence: expect.stringMatching(/record 40 or an earlier record was changed/),
       });
     }
     const nothing = exported('acme', 40, 40);
@@ -244,7 +244,7 @@ describe('verifyExport', () => {
     };
     const last = await published(-1);
     expect(await verifyExport(ACME, readHead, last)).toMatchObject({ holds: true });
-    // Without the records since, and with a new signature over what is left.
+    // An export without the later records, with a new signature over the remaining ones.
     expect(await verifyExport(exported('acme', 40), readHead, last)).toMatchObject({
       holds: false,
       sentence: expect.stringMatching(
@@ -254,7 +254,7 @@ describe('verifyExport', () => {
     const rewritten = await published(1, { headHash: 'f'.repeat(64) });
     expect(await verifyExport(ACME, readHead, rewritten)).toMatchObject({
       holds: false,
-      sentence: expect.stringMatching(/^Line 33: a record up to record 32 was changed after/),
+      sentence: expect.stringMatching(/^Line 33: record 32 or an earlier record was changed after/),
     });
     const numbered = await published(-1, { checkpointNumber: 4 });
     expect(await verifyExport(ACME, readHead, numbered)).toMatchObject({

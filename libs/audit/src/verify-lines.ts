@@ -3,10 +3,10 @@ import { ChainWalk } from './chain-walk.ts';
 import type { Expected, ExportCrypto, InvalidExport, ValidExport } from './verification.ts';
 
 /**
- * Verifies an export line by line, up to the first problem (SV-8): every record follows the previous one and
- * has the hash of its content, every checkpoint is signed and names the previous checkpoint and the hash of the
- * chain, and a signed head ends the export. With the head of an earlier export, this one must continue it.
- * @throws InvalidRequestError EXPORTS_NOT_COMPARABLE when this one starts after the end of the earlier one
+ * Verifies an export line by line, up to the first problem (SV-8): every record follows the previous one and has the
+ * hash of its content, every checkpoint is signed and names the previous checkpoint and the hash of the chain, and a
+ * signed head ends the export. If the head of an earlier export is given, this export must continue the earlier export.
+ * @throws InvalidRequestError EXPORTS_NOT_COMPARABLE when this export starts after the end of the earlier export
  * @throws the errors of `lines` and `crypto`, except for invalid signatures
  */
 export async function verifyLines(

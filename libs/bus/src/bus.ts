@@ -11,9 +11,9 @@ export interface BusMessage {
 /** An active subscription. */
 export interface Subscription {
   /**
-   * Stops the delivery; resolves when running handlers have finished, so a handler must not await it. Messages
-   * for a durable consumer without subscribers are kept: by NATS, or in one process by the outboxes, because
-   * publishing fails until there is a subscriber again.
+   * Stops the delivery; resolves when running handlers have finished, so a handler must not await it. Messages for a
+   * durable consumer without subscribers are not lost: NATS stores them; the in-process bus rejects them, so that they
+   * remain in the outbox.
    */
   unsubscribe(): Promise<void>;
 }
@@ -25,13 +25,14 @@ export interface DurableOptions {
   /** Name of the consumer, an id; subscribers of the same name share the messages. */
   readonly durable: string;
   /**
-   * Resolves when the effect of the message is committed; if it throws, the message is redelivered. It must be
-   * idempotent on the event id. Messages of one publisher are delivered in order, those of several may overlap.
+   * Handles one message; resolves when its effect is committed. If the handler throws, the message is redelivered. The
+   * handler must be idempotent by event id. Messages of one publisher are delivered in order; messages of different
+   * publishers may overlap.
    */
   readonly handler: (message: BusMessage) => Promise<void>;
   /**
-   * Handles a batch of messages of one publisher in order: all or none. If it throws, the messages are delivered
-   * one by one. Used by a bus that delivers batches.
+   * Handles a batch of messages of one publisher in order: all or none. If it throws, the messages are delivered one by
+   * one. Only the in-process bus calls it.
    */
   readonly handleAll?: (messages: readonly BusMessage[]) => Promise<void>;
 }
@@ -46,19 +47,19 @@ export interface LiveOptions {
   readonly capacity?: number;
 }
 
-/** Carries messages between services (HK-2); implemented by NATS and by the in-process bus. */
+/** Delivers messages between services (HK-2); implemented on NATS and in process. */
 export interface Bus {
   /**
-   * Resolves when the bus has accepted the message, so that the outbox may mark it as published. Live
-   * subscribers receive it as well, again for every repeat.
+   * Resolves when the bus has accepted the message, so that the outbox may mark it as published. Live subscribers
+   * receive it as well, once for every publish.
    * @throws InvalidRequestError INVALID_SUBJECT, INVALID_HEADER, BUS_MESSAGE_TOO_LARGE; PermissionDeniedError
    *   BUS_PERMISSION_DENIED; PreconditionError BUS_STREAM_MISMATCH; UnavailableError if the message was not accepted
    */
   publish(message: BusMessage): Promise<void>;
 
   /**
-   * Publishes a batch of messages of one publisher in order; rejects if not all were accepted, and then the
-   * messages must be published one by one. Present if a batch is cheaper than single messages.
+   * Publishes a batch of messages of one publisher in order; rejects if not all were accepted; the caller must then
+   * publish the messages one by one. Present if a batch is cheaper than single messages.
    * @throws as `publish`
    */
   publishAll?(messages: readonly BusMessage[]): Promise<void>;
@@ -72,14 +73,14 @@ export interface Bus {
   subscribe(options: DurableOptions): Promise<Subscription>;
 
   /**
-   * Whether publishing is worth an attempt. In process: false while a required durable consumer has no subscriber, as
-   * in a service process without a shared bus. On NATS: true until the bus is closed, also while the server is
-   * unreachable or a required consumer does not exist; `publish` then rejects.
+   * Returns whether an attempt to publish can succeed. In process: false while a required durable consumer has no
+   * subscriber, as in a service process without a shared bus. On NATS: true until the bus is closed. `publish` rejects
+   * while the server is unreachable or a required consumer does not exist, but this method still returns true.
    */
   hasSubscribers(): boolean;
 
   /**
-   * Publishes a message to the current live subscribers; succeeds without any. It may be dropped.
+   * Publishes a message to the current live subscribers, if any. The message may be dropped.
    * @throws InvalidRequestError INVALID_SUBJECT, INVALID_HEADER
    */
   publishLive(message: BusMessage): void;

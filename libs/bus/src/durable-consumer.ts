@@ -46,13 +46,16 @@ export class DurableConsumer {
     };
   }
 
-  /** Resolves when the handler has; rejects if it throws or times out, or if there is no subscriber. */
+  /**
+   * Delivers a message to the next subscriber. Resolves when the handler has finished; rejects if it throws or times
+   * out, or if there is no subscriber.
+   */
   async deliver(message: BusMessage): Promise<void> {
     await this.#tracked(this.#within(this.#next().handler(message)));
   }
 
   /**
-   * Delivers a batch in order; rejects as {@link deliver}, and some messages may have been handled then.
+   * Delivers a batch in order. Rejects like {@link deliver}; some messages may already have been handled.
    */
   async deliverAll(messages: readonly BusMessage[]): Promise<void> {
     const { handler, handleAll } = this.#next();

@@ -42,15 +42,15 @@ export interface StreamPlan {
   /** The server publishes a copy of each stored message whose subject matches `src`, under the subject `dest`. */
   readonly republish?: { readonly src: string; readonly dest: string };
   /**
-   * Names of the durable consumers of a stream for observers, which are created with it. Such a stream deletes its oldest
-   * messages when it is full or after three days, so that no observer can delay a publisher.
+   * For a stream for observers: the names of its durable consumers, which are created with the stream. The stream
+   * deletes its oldest messages when it is full or after three days, so that no observer can delay a publisher.
    */
   readonly observers?: readonly string[];
 }
 
 /**
- * The stream of one emitter's events. Each emitter has its own: JetStream deduplicates ids within a stream, so no
- * emitter can suppress the events of another by publishing under their ids, and emitters do not block each other.
+ * The stream of one emitter's events. Each emitter has a separate stream: JetStream deduplicates ids within a stream,
+ * so no emitter can suppress the events of another by publishing under their ids, and emitters do not block each other.
  */
 export function hookStream(emitter: HookEmitter): StreamPlan {
   return {
@@ -66,7 +66,7 @@ export const HOOK_STREAMS: readonly StreamPlan[] = HOOK_EMITTER_NAMES.map(hookSt
 /** User and durable consumer of programs that observe events. */
 export const OBSERVER = 'observer';
 
-/** The copies of all hook events, `writ.observed.v1.>`: all that observers can read (HK-3). */
+/** The stream with the copies of all hook events, `writ.observed.v1.>`. Observers can read only these copies (HK-3). */
 export const OBSERVED_STREAM: StreamPlan = {
   name: 'WRIT_OBSERVED',
   subjects: [OBSERVED_SUBJECTS],

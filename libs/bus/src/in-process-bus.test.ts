@@ -24,7 +24,7 @@ describe('durable subscribers of the in-process bus', () => {
     await publishing;
   });
 
-  it('all receive a message that one of them fails to handle, and the publish rejects', async () => {
+  it('all receive a message that one of them fails to handle, and publish rejects', async () => {
     const { bus, failures } = open();
     const before = keeper();
     const after = keeper();
@@ -50,7 +50,7 @@ describe('durable subscribers of the in-process bus', () => {
     ]);
   });
 
-  it('receive a batch in order, at once if they can, and the publish waits for all (HK-1, HK-2)', async () => {
+  it('receive a batch in order, with handleAll in one call, and publishAll waits for them (HK-1, HK-2)', async () => {
     const { bus } = open({ onError: noError });
     const together: string[][] = [];
     const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
@@ -65,7 +65,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(one.ids()).toEqual(['e1', 'e2', 'e3']);
   });
 
-  it('reject a batch that one of them fails to handle', async () => {
+  it('make publishAll reject if one of them is missing or fails to handle the batch', async () => {
     const { bus, failures } = open({ requiredConsumers: ['d'] });
     await expect(bus.publishAll?.([message('e1')])).rejects.toMatchObject({
       reason: 'BUS_NO_SUBSCRIBER',
@@ -95,7 +95,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(kept.ids()).toEqual(['yes']);
   });
 
-  it('share the messages of one name, as with NATS', async () => {
+  it('share the messages of one consumer name, as with NATS', async () => {
     const { bus } = open();
     const [left, right] = [keeper(), keeper()];
     await bus.subscribe({ subject: '>', durable: 'd', handler: left.handler });
@@ -132,7 +132,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(kept.ids()).toEqual(['early', 'late']);
   });
 
-  it('time out when they hang', async () => {
+  it('make publish reject when their handler times out', async () => {
     const { bus } = open({ handlerTimeoutMs: 2 });
     const hanging = waiter();
     await bus.subscribe({ subject: '>', durable: 'd', handler: hanging.handler });
@@ -142,7 +142,7 @@ describe('durable subscribers of the in-process bus', () => {
     });
   });
 
-  it('cannot modify a message for others', async () => {
+  it('receive a frozen message', async () => {
     const { bus } = open({ onError: noError });
     const kept = keeper();
     await bus.subscribe({ subject: '>', durable: 'd', handler: kept.handler });

@@ -18,8 +18,8 @@ export interface InProcessBusOptions {
   /** Receives the error of every failed handler; must not throw. */
   readonly onError: (error: unknown, failure: BusFailure) => void;
   /**
-   * Durable consumers that must have a subscriber. The bus stores nothing, so that a message published without
-   * its consumer would be lost; publishing fails instead, and the message remains in its outbox.
+   * Durable consumers that must have a subscriber. The bus stores nothing. While a required consumer has no subscriber,
+   * publishing fails, so that the message remains in its outbox instead of being lost.
    */
   readonly requiredConsumers?: readonly string[];
   /** Time limit of a durable handler for one message, or for one batch in `handleAll`, ms; default 30 000. */

@@ -3,7 +3,7 @@ import { assertId, InvalidRequestError } from '@writ/kernel';
 /** Every hook event of every tenant (HK-2). */
 export const HOOK_SUBJECTS = 'writ.hooks.v1.>';
 
-/** The copies of the hook events that observers read; the rest of a subject is the same. */
+/** The copies of hook events for observers. The tokens after `writ.observed.v1` equal those after `writ.hooks.v1`. */
 export const OBSERVED_SUBJECTS = 'writ.observed.v1.>';
 
 /** The checkpoints of the audit chains of all tenants (SV-8). */

@@ -123,7 +123,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     hanging.go();
   });
 
-  it_('delivers messages that handlers cannot modify for others', async () => {
+  it_('delivers messages that a handler cannot modify for other handlers', async () => {
     const { bus, at, message } = await kind.open();
     const kept = keeper();
     await bus.subscribe({ subject: at('>'), durable: 'd', handler: kept.handler });
@@ -133,22 +133,19 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     expect(Object.isFrozen(kept.kept[0]?.headers)).toBe(true);
   });
 
-  it_(
-    'runs handlers in their own async context, not in that of the publisher (SYS-1)',
-    async () => {
-      const { bus, at, message } = await kind.open();
-      const span = new AsyncLocalStorage<string>();
-      const seen: unknown[] = [];
-      const look = async (): Promise<void> => {
-        seen.push(span.getStore());
-      };
-      const subject = at('>');
-      await span.run('consumer', () => bus.subscribe({ subject, durable: 'd', handler: look }));
-      bus.subscribeLive({ subject, handler: look });
-      await span.run('publisher', () => bus.publish(message('e1')));
-      await vi.waitFor(() => expect(seen.toSorted()).toEqual(['consumer', undefined]));
-    },
-  );
+  it_('runs handlers outside the async context of the publisher (SYS-1)', async () => {
+    const { bus, at, message } = await kind.open();
+    const span = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const look = async (): Promise<void> => {
+      seen.push(span.getStore());
+    };
+    const subject = at('>');
+    await span.run('consumer', () => bus.subscribe({ subject, durable: 'd', handler: look }));
+    bus.subscribeLive({ subject, handler: look });
+    await span.run('publisher', () => bus.publish(message('e1')));
+    await vi.waitFor(() => expect(seen.toSorted()).toEqual(['consumer', undefined]));
+  });
 
   it_('requires a valid name and subject', async () => {
     const { bus, at, message } = await kind.open();
@@ -164,7 +161,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
   });
 
   it_(
-    'shows live subscribers live and durable messages, without holding up the publisher',
+    'delivers live and durable messages to live subscribers without blocking the publisher',
     async () => {
       const { bus, at, message } = await kind.open();
       const seen: string[] = [];

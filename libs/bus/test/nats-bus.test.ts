@@ -92,7 +92,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     }
   }
 
-  it('accepts a repeat without delivering it again and carries id and trace (HK-2, SYS-1)', async () => {
+  it('delivers a repeated message once, with the headers for id and trace (HK-2, SYS-1)', async () => {
     const token = fresh();
     const { bus } = await open(token);
     const kept = keeper();
@@ -126,7 +126,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     });
   });
 
-  it('rejects messages before its consumers exist, because they would not be kept (HK-2)', async () => {
+  it('rejects messages until the required consumers exist (HK-2)', async () => {
     const token = fresh();
     const { bus } = await open(token, { requiredConsumers: ['d'] });
     await expect(bus.publish(message(token, 'e1'))).rejects.toMatchObject({
@@ -172,7 +172,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await vi.waitFor(() => bus.publish({ ...big, eventId: 'after' }));
   });
 
-  it('redelivers the message of a dead subscriber to another (RT-3)', async () => {
+  it('redelivers the message of an unreachable subscriber to another subscriber (RT-3)', async () => {
     const token = fresh();
     const wire = await startFaultProxy(server.address);
     const hanging = waiter();
@@ -194,7 +194,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await wire.close();
   });
 
-  it('rejects a stream with other settings and one that it must not create (HK-2)', async () => {
+  it('rejects a stream with other settings, and a missing stream that it must not create (HK-2)', async () => {
     const token = fresh();
     await manage((manager) =>
       manager.streams.add({ name: token, subjects: [`${token}.>`], retention: 'limits' }),
@@ -251,7 +251,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     const streamConfig = { allow_what_no_server_knows: true };
     await expect(open(fresh(), { streamConfig })).rejects.toMatchObject({
       kind: 'failed_precondition',
-      // From 2.12 the server itself rejects them.
+      // nats-server 2.12 and later reject unknown settings.
       reason: expect.stringMatching(/^BUS_(FEATURE_UNSUPPORTED|SETTING_REJECTED)$/),
       message: expect.stringMatching(/ stream n\d+/),
     });
@@ -272,7 +272,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     });
   });
 
-  it('filters a subject within one subject of the stream and one that spans several', async () => {
+  it('filters a subject that matches one or several subjects of the stream', async () => {
     const token = fresh();
     const streams = [{ name: token, subjects: [`${token}.*.X`, `${token}.*.Y`] }];
     const { bus } = await open(token, { streams });

@@ -42,7 +42,7 @@ class Forgetful {
     if (eventId !== null) await forgetful.publish(eventId);
     else await forgetful.#js.publish(SUBJECT);
     await forgetful.take();
-    // Another request makes the server notice that the first delivery expired.
+    // The server expires the first delivery only when another request arrives.
     await expect.poll(() => forgetful.take().then(() => forgetful.waits())).toBe(0);
     await manager.consumers.update(STREAM, DURABLE, { max_deliver: -1, ack_wait: 5_000 * NANOS });
     return forgetful;
@@ -87,7 +87,7 @@ class Forgetful {
   }
 }
 
-describe.skipIf(!isNatsAvailable())('what a NATS server forgot', () => {
+describe.skipIf(!isNatsAvailable())('a message that the NATS server no longer delivers', () => {
   it('is handled before later messages and deleted from the stream (HK-1, HK-2)', async () => {
     const server = await Forgetful.start();
     await server.publish('later');
@@ -108,7 +108,7 @@ describe.skipIf(!isNatsAvailable())('what a NATS server forgot', () => {
     await vi.waitFor(() => expect(handled).toEqual(['lost', 'last']));
   });
 
-  it('does not block others if it has no id (HK-2)', async () => {
+  it('does not block other messages if it has no id (HK-2)', async () => {
     const server = await Forgetful.start(null);
     await server.publish('later');
     const handled = await server.handle();

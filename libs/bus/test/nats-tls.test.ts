@@ -7,7 +7,7 @@ import { isNatsAvailable, type NatsServer, startNatsServer } from '@writ/testing
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createNatsBus, HOOK_STREAMS, hookSubject } from '../src/index.ts';
 
-describe.skipIf(!isNatsAvailable())('the way to NATS over TLS', () => {
+describe.skipIf(!isNatsAvailable())('NATS over TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-nats-tls-'));
   let certs: TestCertificates;
   let otherAuthority: TestCertificates;
@@ -65,7 +65,7 @@ describe.skipIf(!isNatsAvailable())('the way to NATS over TLS', () => {
     expect(await publish(`tls://${server.address}`, own())).toBe('kept');
   });
 
-  it('rejects clients without a certificate or with one of another authority (SYS-4, SYS-6)', async () => {
+  it('rejects clients without a certificate or with a certificate of another authority (SYS-4, SYS-6)', async () => {
     const { caFile } = certs;
     const certFile = otherAuthority.certFile('supervisor');
     const keyFile = otherAuthority.keyFile('supervisor');
@@ -79,7 +79,7 @@ describe.skipIf(!isNatsAvailable())('the way to NATS over TLS', () => {
     expect(cleartext).toMatch(/is unreachable/);
   });
 
-  it('is not opened to a server of another authority (SYS-4)', async () => {
+  it('rejects a server with a certificate of another authority (SYS-4)', async () => {
     const { caFile } = otherAuthority;
     expect(await publish(`tls://${server.address}`, { ...own(), caFile })).toMatch(
       /BUS_UNREACHABLE|is unreachable/,
@@ -100,7 +100,7 @@ describe.skipIf(!isNatsAvailable())('the way to NATS over TLS', () => {
     ['certFile', 'WRIT_NATS_CERT_FILE'],
     ['keyFile', 'WRIT_NATS_KEY_FILE'],
   ])(
-    'is refused at the start when %s cannot be read, naming the setting (SYS-3)',
+    'fails at the start if %s cannot be read, and names the setting (SYS-3)',
     async (name, setting) => {
       const missing = join(dir, 'missing.pem');
       await expect(

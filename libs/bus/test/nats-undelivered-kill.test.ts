@@ -8,7 +8,7 @@ const ROUNDS = 12;
 describe.skipIf(!isNatsAvailable())(
   'a NATS server that is killed while messages are handled',
   () => {
-    it('that loses a pending delivery still has it handled before later messages (HK-1, HK-2)', async () => {
+    it('loses a pending delivery; the bus handles that message before later messages (HK-1, HK-2)', async () => {
       const server = await startNatsServer();
       onTestFinished(() => server.stop());
       const handled: string[] = [];

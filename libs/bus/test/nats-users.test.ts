@@ -164,7 +164,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     });
   });
 
-  it('let no worker read the events of others or change the streams (SYS-6)', async () => {
+  it('let no worker read the events of other services or change the streams (SYS-6)', async () => {
     const { connection, refused } = await liar(server, 'agent-worker');
     for (const subject of [
       '>',
@@ -202,7 +202,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
       onError: (error, failure) => failures.push({ error, ...failure }),
     });
 
-  it('let an observer read copies of all events once, also those published while it was stopped (HK-3)', async () => {
+  it('let an observer read each event once, including events published while it was stopped (HK-3)', async () => {
     const meter = buses[HOOK_EMITTER_NAMES.indexOf('execution-meter') + 1];
     const send = async (eventId: string) =>
       await meter?.publish({ ...event('t1', 'LLM_END'), eventId });
@@ -246,7 +246,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     ];
     for (const attempt of attempts) expect(await refused(attempt())).toBe(true);
     await connection.close();
-    // The observer that is not running keeps no event in the stream of the service.
+    // A stopped observer does not cause the streams of the services to retain events.
     const owner = await liar(server, 'supervisor');
     const streams = await jetstreamManager(owner.connection, { checkAPI: false });
     await vi.waitFor(async () => {

@@ -26,7 +26,7 @@ export interface CertificateFolderOptions {
   readonly lifeMs: number;
 }
 
-/** A certificate in a folder, with its key beside it. */
+/** The files of a certificate and its key in a folder. */
 export interface WrittenCertificate {
   readonly name: string;
   readonly certFile: string;
@@ -40,8 +40,8 @@ const AUTHORITY = 'ca';
  * Creates a folder with a new authority and a certificate and key for each service, readable by their owner
  * only.
  * @param authorityLifeMs lifetime of the authority
- * @throws PreconditionError AUTHORITY_EXISTS when the folder has one, whose certificates would become invalid,
- *   TRUST_DOMAIN_MISMATCH
+ * @throws PreconditionError AUTHORITY_EXISTS when the folder already has an authority, because the certificates of that
+ *   authority would become invalid; TRUST_DOMAIN_MISMATCH
  */
 export async function createFolder(
   options: CertificateFolderOptions,
@@ -62,7 +62,8 @@ export async function createFolder(
 /**
  * Replaces the certificates and keys that `services` and `others` name by new ones, issued by the authority of the
  * folder; other certificates in the folder stay unchanged.
- * @throws PreconditionError AUTHORITY_NOT_FOUND when the folder has none, AUTHORITY_EXPIRED, TRUST_DOMAIN_MISMATCH
+ * @throws PreconditionError AUTHORITY_NOT_FOUND when the folder has no authority, AUTHORITY_EXPIRED,
+ *   TRUST_DOMAIN_MISMATCH
  */
 export async function issueInFolder(
   options: CertificateFolderOptions,
@@ -92,7 +93,7 @@ function requireTrustDomain({ dir, trustDomain }: CertificateFolderOptions): voi
   if (known !== undefined && known !== trustDomain)
     throw new PreconditionError(
       'TRUST_DOMAIN_MISMATCH',
-      `The certificates in ${dir} belong to trust domain ${known}; services with them would reject those of ${trustDomain}; use ${known}, or another folder.`,
+      `The certificates in ${dir} belong to trust domain ${known}; services that use them would reject certificates of ${trustDomain}. Use ${known}, or another folder.`,
       { trust_domain: known },
     );
 }
@@ -129,7 +130,7 @@ async function issue(
   return { name, ...files, notAfter: new X509Certificate(cert).validToDate };
 }
 
-/** Creates an authority with a unique name, which distinguishes it from the one that it replaces. */
+/** Creates an authority with a unique name, so that it differs from the authority that it replaces. */
 export async function newAuthority(
   { trustDomain }: CertificateFolderOptions,
   lifeMs: number,

@@ -22,7 +22,7 @@ it('times out a call when the server accepts connections but does not respond (S
   await expect(runs.listRuns({})).rejects.toMatchObject({ kind: 'deadline_exceeded' });
 });
 
-it('waits for the retry delay of a rejected start, however long the delay is without a message (BD-5)', async () => {
+it('waits for the retry delay of a rejected start even if it exceeds silenceMs (BD-5)', async () => {
   const retryAfterMs = 1_200;
   const full = new OverloadedError('START_QUEUE_FULL', 'Full.', {
     retry_after_ms: String(retryAfterMs),

@@ -32,14 +32,15 @@ export interface WritClientOptions {
    */
   readonly timeoutMs?: number;
   /**
-   * Time without a message after which watchRun, runAgent and watchApprovals reconnect and continue after the last one,
-   * ms. Default 15,000; the supervisor sends a heartbeat after 5 s without an event. After four silent streams in
-   * succession they fail with WATCH_SILENT. watchRuns does not reconnect.
+   * Time without a message after which watchRun, runAgent and watchApprovals reconnect and continue after the last
+   * message, ms. Default 15,000; the supervisor sends a heartbeat after 5 s without an event. After four silent streams
+   * in succession, these calls fail with WATCH_SILENT. watchRuns does not reconnect.
    */
   readonly silenceMs?: number;
   /**
    * Whether startRun and runAgent retry a start that is rejected with a retry delay (START_QUEUE_FULL, RATE_LIMITED):
-   * after that delay, with the same `requestId`, within the timeout of the call or `timeoutMs`. Default true.
+   * after one to two times that delay, with the same `requestId`, within the timeout of the call or `timeoutMs`.
+   * Default true.
    */
   readonly retryStarts?: boolean;
   /** Returns the W3C trace context of a call; called for every call. */
@@ -53,14 +54,14 @@ export interface WritClient {
   readonly audit: Client<typeof AuditService>;
   readonly control: Client<typeof ControlService>;
   readonly usage: Client<typeof UsageService>;
-  /** Who the API key belongs to, and what it permits. */
+  /** Client of GetCaller, which returns the owner of the API key, its roles and the RPCs that they permit. */
   readonly caller: Client<typeof CallerService>;
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 
 /**
- * Creates a client of the public services. It keeps no connection of its own, so there is nothing to close.
+ * Creates a client of the public services. The client has no `close` method, because it does not own a connection.
  *
  * @example
  * ```ts
@@ -99,7 +100,7 @@ export function createWritClient(options: WritClientOptions): WritClient {
     ...(ca !== undefined && { nodeOptions: { ca } }),
   });
   const transport = translateErrors(withDefaultTimeout(connect, timeoutMs));
-  // The retries wrap the watches, so that the pause before a retry does not count as silence of a stream.
+  // The retries wrap the watches, so that the pause before a retry is not mistaken for a silent stream.
   const watched = resumeWatches(createClient(RunService, transport), options.silenceMs);
   return {
     runs: options.retryStarts === false ? watched : retryStarts(watched, timeoutMs),

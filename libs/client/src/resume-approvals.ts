@@ -10,9 +10,9 @@ type Approvals = Client<typeof ApprovalService>;
 
 /**
  * Wraps watchApprovals: heartbeats are not delivered, and after `silenceMs` without a message the watch continues on
- * another stream. The new stream lists the pending approvals again: those that were delivered before are omitted, and
- * those that closed meanwhile are read and delivered. After four silent streams in succession it throws
- * UnavailableError WATCH_SILENT.
+ * another stream. The new stream lists the pending approvals again. Approvals that were already delivered are omitted;
+ * approvals that closed during the silence are read and delivered. After four silent streams in succession, the watch
+ * throws UnavailableError WATCH_SILENT.
  */
 export function resumeApprovals(approvals: Approvals, silenceMs = SILENCE_MS): Approvals {
   const watchApprovals: Approvals['watchApprovals'] = (request, options) => {

@@ -18,15 +18,15 @@ const MAX_SILENT = 4;
 type Open<M> = (options: CallOptions) => AsyncIterable<M>;
 
 /**
- * The messages that the reader gets for one from the supervisor: none for a heartbeat. `resumes` is true for the first
- * message after a silent stream.
+ * Returns the messages to deliver to the reader for one message of the supervisor; none for a heartbeat. `resumes` is
+ * true for the first message after a silent stream.
  */
 type Deliver<M> = (message: M, resumes: boolean) => readonly M[] | Promise<readonly M[]>;
 
 /**
  * Wraps watchRun and runAgent: heartbeats are not delivered, and when neither an event nor a heartbeat comes for
  * `silenceMs`, the watch continues after its last event on another stream. After {@link MAX_SILENT} silent streams in
- * succession it throws UnavailableError WATCH_SILENT. Other errors pass through.
+ * succession, the watch throws UnavailableError WATCH_SILENT. Other errors pass through.
  */
 export function resumeWatches(runs: Runs, silenceMs = SILENCE_MS): Runs {
   const watchRun: Runs['watchRun'] = (request, options) => {
@@ -76,8 +76,8 @@ async function* ofRun(
 }
 
 /**
- * A watch over several streams: one that is silent for `silenceMs` is replaced. The first begins at once, as without
- * this wrapper.
+ * Returns a watch over successive streams: a stream that is silent for `silenceMs` is replaced by a new one. The first
+ * stream is opened immediately, not at the first read.
  * @throws UnavailableError WATCH_SILENT after {@link MAX_SILENT} silent streams in succession
  */
 export function resumed<M>(
@@ -105,7 +105,7 @@ export function resumed<M>(
   }
 }
 
-/** One stream, which is cancelled when no message comes in time. */
+/** One stream, which is cancelled if no message arrives within `silenceMs`. */
 class Attempt<M> {
   readonly #silenceMs: number;
   readonly #abort = new AbortController();
@@ -122,7 +122,7 @@ class Attempt<M> {
     return this.#wasSilent;
   }
 
-  /** The messages until the end or the silence of the stream. */
+  /** Yields the messages of the stream until it ends or is silent for `silenceMs`. */
   async *messages(): AsyncIterable<M> {
     const iterator = this.#stream[Symbol.asyncIterator]();
     try {

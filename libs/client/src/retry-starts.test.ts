@@ -51,7 +51,7 @@ it('throws a rejection whose delay ends after the timeout of the call (BD-5)', a
   expect(ids).toHaveLength(1);
 });
 
-it('throws a rejection when the call is cancelled meanwhile, and every other error (BD-5)', async () => {
+it('throws the rejection if the call is cancelled during the delay, and throws every other error (BD-5)', async () => {
   const rejection = full(10_000);
   const signal = AbortSignal.timeout(5);
   const cancelled = retryStarts(failing(rejection).runs, 60_000).startRun(REQUEST, { signal });

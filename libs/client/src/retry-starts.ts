@@ -50,7 +50,7 @@ export function retryStarts(runs: Runs, defaultTimeoutMs: number): Runs {
   return { ...runs, startRun, runAgent };
 }
 
-/** A timeout is a whole number and not zero, which is unlimited. */
+/** Returns the remaining time as a timeout: a whole number of at least 1, because a timeout of zero means unlimited. */
 function millisecondsTo(endsAt: number): number {
   return Math.max(1, Math.ceil(endsAt - performance.now()));
 }

@@ -28,7 +28,10 @@ describe('a module of a user that cannot be loaded', () => {
     return file;
   };
 
-  /** The sentence that a process of its own prints: the test runner transforms modules that Node rejects. */
+  /**
+   * Returns the message that a separate process prints, because the test runner transforms modules that Node would
+   * reject.
+   */
   async function sentence(module: string): Promise<string> {
     const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', SENTENCE];
     const { stdout } = await promisify(execFile)(process.execPath, [...args, module]);
@@ -36,7 +39,7 @@ describe('a module of a user that cannot be loaded', () => {
   }
 
   it.each(["import 'node:fs';", 'export const tools = [];'])(
-    'is named with the package.json that makes it CommonJS: %s (SYS-3)',
+    'is reported with the package.json that makes it CommonJS: %s (SYS-3)',
     async (text) => {
       const manifest = write('package.json', '{ "type": "commonjs" }');
       const module = write('tools.ts', text);
@@ -48,7 +51,7 @@ describe('a module of a user that cannot be loaded', () => {
     },
   );
 
-  it('is named with the command that installs a missing package (SYS-3)', async () => {
+  it('is reported with the command that installs a missing package (SYS-3)', async () => {
     write('package.json', '{ "type": "module" }');
     const ours = write('agents.ts', "import '@writ/kernel';");
     expect(await sentence(ours)).toBe(
@@ -61,7 +64,7 @@ describe('a module of a user that cannot be loaded', () => {
     );
   });
 
-  it('is explained with the first line of another error (SYS-3)', async () => {
+  it('is reported with the first line of any other error (SYS-3)', async () => {
     expect(await sentence(write('tools.mjs', "throw new Error('No key.\\nMore.');"))).toBe(
       'No key',
     );

@@ -8,7 +8,8 @@ const READ_AS_COMMONJS = /Cannot use import statement outside a module|Unexpecte
 const MISSING_PACKAGE = /^Cannot find package '(?<name>[^']+)' imported from (?<importer>.+)/;
 
 /**
- * Says why the import of a user's module failed and what to do, as the end of a sentence without a full stop.
+ * Returns the reason why the import of a user's module failed and, if it is known, a fix, as a clause without a full
+ * stop.
  * @param module absolute path of the module
  * @example
  * ```ts
@@ -31,7 +32,10 @@ export function loadFailure(module: string, error: unknown): string {
   return (message.split('\n')[0] ?? '').replace(/\.$/, '');
 }
 
-/** The failed file may be one that the module imports, in another package; Node does not name it in the message. */
+/**
+ * Explains a file that is read as CommonJS. The file may belong to another package that the module imports; Node's
+ * error message does not name the file.
+ */
 function commonJs(module: string): string {
   const file = findPackageJSON(pathToFileURL(module));
   if (file === undefined || typeOf(file) === 'module') {
@@ -51,7 +55,10 @@ function missingPackage(name: string, importer: string): string {
   return `${file} imports the package ${name}, which is not installed; run npm install ${sourceOf(name)} in ${folder}`;
 }
 
-/** The folder of a package of this installation, else its name in the registry. */
+/**
+ * Returns the argument of `npm install`: the folder of a Writ package in this installation, otherwise the name of the
+ * package.
+ */
 function sourceOf(name: string): string {
   if (!name.startsWith('@writ/')) return name;
   try {

@@ -9,8 +9,8 @@ export interface DocumentText {
 }
 
 /**
- * A document that may change while the service runs. Polled, because change notifications differ between local
- * disks, mounted volumes and symbolic links.
+ * A document that may change while the service runs. The document is polled, because change notifications differ
+ * between local disks, mounted volumes and symbolic links.
  */
 export class WatchedFile {
   readonly #input: YamlInput;
@@ -34,9 +34,10 @@ export class WatchedFile {
   }
 
   /**
-   * The document if it differs from the one returned last, undefined otherwise. A change counts when two polls find
-   * the same text, because the file may still be being written.
-   * @throws ConfigError when the file cannot be read, once until it can be read again
+   * Returns the document if it differs from the one returned last, otherwise undefined. A changed document is returned
+   * only when two successive polls read the same text, because the file may still be being written.
+   * @throws ConfigError when the file cannot be read; the same error is thrown only once until the file can be read
+   *   again
    */
   async changed(): Promise<DocumentText | undefined> {
     if (typeof this.#input !== 'string') return undefined;

@@ -16,13 +16,12 @@ export interface FreezeParts<DB extends FreezesDatabase> {
   readonly clock: Clock;
   readonly log: Logger;
   readonly calls: FreezableCalls;
-  /** Reads the calls in flight within a scope from the store, with the replica that makes each. */
+  /** Reads the calls in flight within a scope from the store; `owner` is the replica that makes the call. */
   readonly callsInStore: (
     scope: Scope,
   ) => Promise<readonly (FrozenCall & { readonly owner: string })[]>;
   /**
-   * Runs in the transaction that records an order, also for a repeated order; purges recorded payloads
-   * (SUP-4).
+   * Runs in the transaction that records an order, even if the order is repeated; purges recorded payloads (SUP-4).
    */
   readonly onRecord: (trx: Transaction<DB>, order: FreezeOrder, inForce: boolean) => Promise<void>;
   /** Runs after an order is committed. */
@@ -38,8 +37,8 @@ export function createFreezeHandlers<DB extends FreezesDatabase>(parts: FreezePa
   const { store, clock, log } = parts;
   return {
     /**
-     * Rejects new calls of a scope, aborts the calls in flight and waits for them to end (SV-9, SUP-8).
-     * Responds with the calls that are still in flight. A repeated order waits and lists again.
+     * Rejects new calls of a scope, aborts the calls in flight and waits for them to end (SV-9, SUP-8). Responds with
+     * the calls that are still in flight. A repeated order waits again and returns the calls that are then in flight.
      */
     freeze: async ({ order }: { readonly order?: FreezeOrderMessage | undefined }) => {
       const waitMs = order?.wait === undefined ? DEFAULT_WAIT_MS : durationMs(order.wait);

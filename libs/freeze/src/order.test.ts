@@ -13,7 +13,7 @@ describe('freeze orders (SV-9)', () => {
     expect(frozenError({ ...order, cause: 'cancel' }).reason).toBe('FROZEN');
   });
 
-  it('deletes recorded results only at an end whose retention keeps nothing (SUP-4)', () => {
+  it('deletes recorded results only when a run ends without permanent retention (SUP-4)', () => {
     expect(purges({ cause: 'end', retention: HistoryRetention.NONE })).toBe(true);
     expect(purges({ cause: 'end', retention: HistoryRetention.RUN })).toBe(true);
     expect(purges({ cause: 'end', retention: HistoryRetention.PERMANENT })).toBe(false);

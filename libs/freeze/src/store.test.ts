@@ -106,8 +106,8 @@ async function locationIn(place: string): Promise<StoreLocation> {
 
 const PLACES = ['a file', ...(isPostgresAvailable() ? ['PostgreSQL'] : [])];
 
-describe.each(PLACES)('freezes over an agent in %s (EM-3, SV-9)', (place) => {
-  it('equal the stored ones, despite rollbacks and other writers', async () => {
+describe.each(PLACES)('freezes that cover an agent in %s (EM-3, SV-9)', (place) => {
+  it('equal the stored orders, despite rollbacks and concurrent writers', async () => {
     const location = await locationIn(place);
     const [store, other] = [await open(location), await open(location)];
     let round = 0;
@@ -134,7 +134,7 @@ describe.each(PLACES)('freezes over an agent in %s (EM-3, SV-9)', (place) => {
     );
   });
 
-  it('are complete above the limit of cached orders', async () => {
+  it('are complete when the table has more orders than the cache limit', async () => {
     const store = await open(await locationIn(place));
     await store.transaction(async (trx) => {
       for (let order = 0; order < MAX_CACHED_FREEZES; order += 1) {

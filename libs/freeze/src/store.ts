@@ -35,7 +35,7 @@ export interface FreezeInForce
 /** Scopes per query; databases limit the number of parameters. */
 const MAX_SCOPES = 500;
 
-/** Returns the orders in force that cover an agent: halts first, then in the order of their times. */
+/** Returns the orders in force that cover an agent: halts first, then oldest first. */
 export async function freezesOver<DB extends FreezesDatabase>(
   db: Kysely<DB>,
   subject: AgentKey,
@@ -56,7 +56,10 @@ const IN_FORCE = 'in force';
 /** All orders in force, under one key. All statements that change the table are in this file. */
 const cache = new RowCache<readonly FreezeInForce[] | typeof NOT_CACHED>();
 
-/** All orders in force; NOT_CACHED when there are too many, on PostgreSQL and outside of transactions. */
+/**
+ * Returns all orders in force. Returns NOT_CACHED if there are too many, if the database is PostgreSQL, or outside of a
+ * transaction.
+ */
 async function cachedFreezes(
   db: Kysely<FreezesDatabase>,
 ): Promise<readonly FreezeInForce[] | typeof NOT_CACHED> {
@@ -69,7 +72,7 @@ async function cachedFreezes(
   return read;
 }
 
-/** Returns the orders in force that cover any of the agents: halts first, then in the order of their times. */
+/** Returns the orders in force that cover any of the agents: halts first, then oldest first. */
 export async function freezesOverAny<DB extends FreezesDatabase>(
   db: Kysely<DB>,
   subjects: readonly AgentKey[],
@@ -184,7 +187,10 @@ const selectAllInForce = prepareQuery(
     db.selectFrom('freezes').select(COLUMNS).where('lifted_at', 'is', null).limit(limit),
 );
 
-/** Sorted here, because an ORDER BY would cost every call, and orders are rare. */
+/**
+ * Converts rows to freezes, sorted by precedence. They are sorted here because orders are rare and an ORDER BY would
+ * slow down every call.
+ */
 function toFreezes(rows: readonly FreezeRow[]): FreezeInForce[] {
   return rows.length === 0 ? [] : rows.toSorted(byPrecedence).map(toFreeze);
 }
@@ -198,7 +204,7 @@ function toFreeze({ order_id, ordered_by, ordered_at: _, ...row }: FreezeRow): F
   return { ...row, orderId: order_id, orderedBy: ordered_by };
 }
 
-/** The database of a service, seen as one with freezes only. */
+/** Returns the database of a service, typed as a database with only the freezes table. */
 function readerOf<DB extends FreezesDatabase>(db: Kysely<DB>): Kysely<FreezesDatabase> {
   return db as unknown as Kysely<FreezesDatabase>;
 }

@@ -14,13 +14,13 @@ export interface RunCost {
 /** Called with the total of an agent's run and its RUN_END. */
 export type OnTotal = (runId: string, total: RunCost, end: HookContext) => void;
 
-/** Maximum memory of the runs in progress, and the estimate of an agent or a delegation, bytes. */
+/** Maximum memory for runs in progress, and the estimated size of one agent or delegation, in bytes. */
 const MAX_BYTES = 16_000_000;
 const AGENT_BYTES = 256;
 
 const NOTHING: RunCost = { input_tokens: 0, output_tokens: 0, cost_nano_usd: 0n, calls: 0 };
 
-/** What is known of a run: the sums of its agents, and who delegated to whom. */
+/** The recorded costs of a run: the sum of each agent, and the parent of each child. */
 interface RunCosts {
   readonly agents: Map<string, RunCost>;
   /** The parent of each child. */
@@ -30,8 +30,8 @@ interface RunCosts {
 /**
  * Sums the usage of LLM_END events, and reports the total of each agent at its RUN_END (HK-3): its own calls and those
  * of the descendants whose HANDOFF was observed. For the root, this is the total of the run. With a manager for one
- * agent it is the usage of that agent alone, for each of its instances. Runs whose end is not observed are dropped
- * beyond 16 MB, some 60,000 agents and delegations, the least recently active first.
+ * agent, each total contains only the usage of that agent, per instance. Runs whose end is not observed are retained up
+ * to 16 MB (about 60,000 agents and delegations); above this limit, the least recently active runs are dropped.
  *
  * @example
  * ```ts
@@ -51,7 +51,7 @@ export class CostTracker {
   /** The callbacks for `HookManager.register`. */
   readonly hooks: Hooks;
 
-  /** @param onTotal called with the total of each agent that has ended; a run is removed at the end of its root */
+  /** @param onTotal called with the total of each agent that has ended; a run is removed when its root agent ends */
   constructor(onTotal: OnTotal) {
     this.#onTotal = onTotal;
     const costTracker: HookCallback = (context) => this.#observe(context);
@@ -112,7 +112,7 @@ export class CostTracker {
     return this.#runs.get(runId) ?? { agents: new Map(), parents: new Map() };
   }
 
-  /** Keeps what is known of a run after a change. */
+  /** Stores the costs of a run after a change, or deletes the run if none are left. */
   #keep(runId: string, costs: RunCosts): void {
     const entries = costs.agents.size + costs.parents.size;
     if (entries === 0) this.#runs.delete(runId);

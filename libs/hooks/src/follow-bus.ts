@@ -8,15 +8,15 @@ import type { HookManager } from './hook-manager.ts';
 export interface FollowBusOptions {
   /**
    * NATS subject. Default: `writ.hooks.v1.>`, for an in-process bus. On NATS, pass OBSERVED_SUBJECTS with the durable
-   * consumer OBSERVER: the credentials of an observer permit nothing else, and a subscription is rejected as a whole.
+   * consumer OBSERVER: the credentials of an observer permit no other subject or consumer.
    */
   readonly subject?: string;
   /**
-   * Name of a durable consumer: every event is delivered at least once; on NATS also those that were published while
-   * the program was not running. Without it only live events are delivered.
+   * Name of a durable consumer: every event is delivered at least once, on NATS including events that were published
+   * while the program was not running. Without a durable consumer, only live events are delivered.
    */
   readonly durable?: string;
-  /** Called with the number of events missed by slow callbacks; without `durable` only. */
+  /** Called with the number of events that slow callbacks missed; used only without `durable`. */
   readonly onMissed?: (count: number) => void;
 }
 

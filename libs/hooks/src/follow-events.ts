@@ -4,8 +4,8 @@ import { knownHookContext } from './hook-context.ts';
 import type { HookManager } from './hook-manager.ts';
 
 /**
- * Dispatches the hook events of a watched run to a manager, in their order, for programs with access to the
- * public API only. Skips events of types that this version does not support (BD-6). Resolves when the run has ended.
+ * Dispatches the hook events of a watched run to a manager, in order. It is intended for programs that have access only
+ * to the public API. Skips events of types that this version does not support (BD-6). Resolves when the run has ended.
  * @throws the error of the stream
  *
  * @example

@@ -5,7 +5,7 @@ import { hook } from '../test/hook-events.ts';
 import { toHookContext } from './hook-context.ts';
 
 describe('toHookContext', () => {
-  it('contains the ids and numbers that the event has (HK-1)', () => {
+  it('contains the ids and numbers of the event and omits unset fields (HK-1)', () => {
     const context = toHookContext(
       hook({
         eventId: 'e1',

@@ -15,7 +15,7 @@ export const HOOK_EVENTS: readonly HookEventName[] = Object.freeze(
   HookEventTypeSchema.values.map(({ localName }) => localName).filter(isHookEventName),
 );
 
-/** Tokens of one model call; in RUN_END of the agent, and of the whole run for the root. */
+/** Token usage of a model call. In a RUN_END event: the usage of the agent, or of the whole run for the root agent. */
 export interface HookUsage {
   readonly input_tokens: number;
   readonly cached_input_tokens: number;
@@ -30,7 +30,7 @@ export interface HookCheckpoint {
   readonly number: number;
   /** Number of records that it covers. */
   readonly count: number;
-  /** The JWS, which `writ audit verify --checkpoint` accepts. */
+  /** The checkpoint as a signed JWS. `writ audit verify --checkpoint` accepts it. */
   readonly signed: string;
 }
 
@@ -78,9 +78,12 @@ export interface HookContext {
   readonly dimension?: string;
   /** Name of a LOG_ENTRY, such as `hitl.question`. */
   readonly log_message?: string;
-  /** Ids of earlier events of the agent that precede this one. */
+  /** Ids of events of the agent that precede this event in the timeline. */
   readonly after?: readonly string[];
-  /** Number of the change in the pool of the run, of an event of spawn-budget; higher numbers are later. */
+  /**
+   * For events of spawn-budget: number of the reported change in the pool of the run. A later change has a higher
+   * number.
+   */
   readonly slot_sequence?: number;
   /** Percentage of the cap that a BUDGET_THRESHOLD event reports. */
   readonly threshold_percent?: number;

@@ -80,7 +80,7 @@ describe('HookManager', () => {
     expect(seen).toMatchObject([{ run_id: 'run-1', usage: { input_tokens: 100 } }]);
   });
 
-  it('dispatches only the events of its agent, if one is set (HK-3)', async () => {
+  it('dispatches only events of the configured agent, if an agent is configured (HK-3)', async () => {
     const { manager } = watched({ agent: 'writer' });
     const seen: (string | undefined)[] = [];
     manager.on('LLM_END', ({ agent_id }) => seen.push(agent_id));

@@ -8,7 +8,10 @@ export type HookCallback = (context: HookContext) => unknown;
 /** Callbacks by event. */
 export type Hooks = { readonly [E in HookEventName]?: HookCallback };
 
-/** A callback that failed or timed out: ids, never content. */
+/**
+ * Report of a callback that failed or timed out. It identifies the event by its id and does not include the event's
+ * content.
+ */
 export interface HookProblem {
   readonly event: HookEventName;
   readonly event_id: string;
@@ -57,7 +60,7 @@ export class HookManager {
     this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   }
 
-  /** Calls `callback`, sync or async, at every `event`, until the returned function is called. */
+  /** Calls `callback`, sync or async, for every `event`, until the returned function is called. */
   on(event: HookEventName, callback: HookCallback): () => void {
     const entry = { call: callback };
     const entries = this.#callbacks.get(event) ?? new Set();
@@ -79,7 +82,7 @@ export class HookManager {
 
   /**
    * Calls the callbacks of the event concurrently. Resolves when each has finished, thrown or timed out; never
-   * rejects. Ignores events of other agents than `agent`.
+   * rejects. Ignores events of agents other than `agent`.
    */
   async dispatch(context: HookContext): Promise<void> {
     if (this.#agent !== undefined && context.agent_name !== this.#agent) return;

@@ -16,7 +16,7 @@ export const llmEnd = (eventId: string, agent = 'writer', instance = `${agent}-1
     costNanoUsd: 3_000n,
   });
 
-/** The successful end of an agent. */
+/** The RUN_END event of an agent that ended successfully. */
 export const runEnd = (agent: string, instance = `${agent}-1`) =>
   hook({
     eventId: `end-${instance}`,
@@ -34,7 +34,7 @@ export const handoff = (agent: string, child: string) =>
     otherAgent: { name: child, instance: `${child}-1` },
   });
 
-/** A manager with the problems that it reports. */
+/** Creates a manager; `problems` collects the problems that it reports. */
 export function watched(options: { agent?: string; timeoutMs?: number } = {}) {
   const problems: HookProblem[] = [];
   const manager = new HookManager({ ...options, onProblem: (problem) => problems.push(problem) });

@@ -1,3 +1,6 @@
-/** Names of roles and files, for programs that start without the checks of keys and tokens, such as `writ`. */
+/**
+ * Names of roles and files, exported separately so that programs such as `writ` do not load the code that verifies keys
+ * and tokens.
+ */
 export { DEV_API_KEY_FILE } from './people/key-files.ts';
 export { ROLES } from './people/roles.ts';

@@ -153,6 +153,6 @@ export async function stolenKey(keyDir: string, service: ServiceName) {
   return { key: await importJWK(jwk, 'EdDSA'), kid: jwk.kid ?? '' };
 }
 
-/** The other four services. */
+/** Returns all services except `service`. */
 export const othersThan = (service: ServiceName) =>
   SERVICE_NAMES.filter((name) => name !== service);

@@ -57,7 +57,7 @@ async function serve({ signers, clock }: World, enforceSlotGrants: boolean): Pro
   return server.address;
 }
 
-/** A worker that reviews one proposal, with its credentials. */
+/** Creates the client of a worker that sends one proposal for review, with its credentials. */
 async function worker(world: World, address: string) {
   const { signers } = world;
   const credentials = await mintAgentCredentials(signers.supervisor, CLAIMS.agent);

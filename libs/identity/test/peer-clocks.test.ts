@@ -18,7 +18,7 @@ import { CLAIMS, tempDir } from './fixtures.ts';
 
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 
-/** A service with a clock of its own, and its KeyService. */
+/** Starts the KeyService of a service that has its own clock. */
 async function serviceWithClock(service: ServiceName) {
   const clock = new ManualClock();
   const signer = await openSigner({ service, keyDir: tempDir(), clock });
@@ -61,9 +61,9 @@ async function setUp() {
   };
 }
 
-describe('a verifier with another clock than the issuer', () => {
+describe('a verifier whose clock differs from that of the issuer', () => {
   it.each([-59_000, -30_000, 30_000, 59_000])(
-    'accepts a slot grant for its lifetime and not longer, %d ms apart (SB-4, BD-3)',
+    'accepts a slot grant for exactly its lifetime with a clock difference of %d ms (SB-4, BD-3)',
     async (skewMs) => {
       const { clock, pass, mint, verify } = await setUp();
       clock.step(skewMs);
@@ -95,7 +95,7 @@ describe('a verifier with another clock than the issuer', () => {
 });
 
 describe('a gate', () => {
-  it('records the clock of a caller whose token it rejects because of its times only (BD-3)', async () => {
+  it('records the clock of a caller when it rejects the token only because of its times (BD-3)', async () => {
     const { clock, peerClocks, worker, verifier } = await setUp();
     const gate = internalGate({
       service: 'supervisor',
@@ -115,7 +115,7 @@ describe('a gate', () => {
     const forged = `${token.slice(0, -4)}AAAA`;
     await expect(call(forged)).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
     const seen = () => peerClocks.offsets().get('agent-worker');
-    // The answer with the keys of the worker shows its clock as well: forget it.
+    // The GetKeys response of the worker also contained its clock: let that reading expire.
     clock.advance(10 * 60_000);
     worker.clock.advance(10 * 60_000);
     expect(seen()).toBeUndefined();

@@ -1,4 +1,4 @@
-/** `T` without the fields whose value may be undefined, which become optional. */
+/** `T` with each field whose value may be undefined replaced by an optional field without undefined. */
 export type Defined<T> = {
   [K in keyof T as undefined extends T[K] ? never : K]: T[K];
 } & {
@@ -6,7 +6,7 @@ export type Defined<T> = {
 };
 
 /**
- * A copy of `fields` without the ones that are undefined: what `exactOptionalPropertyTypes` asks for.
+ * Returns a copy of `fields` without undefined values, as `exactOptionalPropertyTypes` requires.
  *
  * @example
  * ```ts

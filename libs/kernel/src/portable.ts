@@ -1,4 +1,4 @@
-/** The part of the kernel that needs no module of Node, for code that also runs in browsers (PE-2). */
+/** The part of the kernel that needs no Node.js modules, for code that also runs in browsers (PE-2). */
 export { formatUsd, NANO_PER_USD } from './budgets/money.ts';
 export { DataLossError, InvalidRequestError, UnauthenticatedError } from './errors/errors.ts';
 export { canonicalJson } from './json/canonical-json.ts';

@@ -16,9 +16,8 @@ export function formatProblem(problem: PolicyProblem): string {
 }
 
 /**
- * A policy document or table is invalid (SV-3). `file`, `line` and `column` are those of the first
- * problem; `problems` and the message list all of them in document order, one per line in the
- * message.
+ * The error for an invalid policy document or table (SV-3). `file`, `line` and `column` are the position of the first
+ * problem. `problems` and the message list all problems in document order; the message has one problem per line.
  */
 export class PolicyError extends InvalidRequestError {
   readonly problems: readonly PolicyProblem[];

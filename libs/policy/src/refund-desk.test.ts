@@ -97,7 +97,7 @@ describe('the refund policy as data (SV-4)', () => {
     expect(outcome.action.args).toMatchObject({ amount_usd: 2000, reason: expect.any(String) });
   });
 
-  it('decides the sequence context, refund, e-mail, answer', () => {
+  it('decides the actions of the sequence context, refund, e-mail, answer', () => {
     let facts = initialFacts(policy);
     const say = (action: ProposedAction) => review(policy, { ...person, action, facts }).reason;
     const email = { kind: 'tool', name: 'send_refund_email', args: {} };

@@ -8,7 +8,7 @@ export const RULE_VERDICTS = ['approve', 'revise', 'block', 'escalate'] as const
 /** One of {@link RULE_VERDICTS}. */
 export type RuleVerdict = (typeof RULE_VERDICTS)[number];
 
-/** The value of a fact; a number is whole, and counts cents when the fact has the type `cents`. */
+/** The value of a fact; numbers are integers, and whole cents for a fact of the type `cents`. */
 export type FactValue = boolean | number | string;
 
 /** A CEL expression that passed its checks. */
@@ -39,8 +39,8 @@ export interface FactUpdate {
    */
   readonly value: Expression | undefined;
   /**
-   * Caps only: whether a call that failed inside the tool keeps its count; it may have had its
-   * effect.
+   * Caps only: whether a call that failed inside the tool keeps its count, because it may have had an effect before it
+   * failed.
    */
   readonly failureCounts: boolean;
   /** Dotted paths of the tool's result that the expressions read. */
@@ -133,13 +133,19 @@ export interface Policy {
   /** Named constants as CEL values. */
   readonly limits: Readonly<Record<string, unknown>>;
   readonly facts: readonly Fact[];
-  /** The first whose tool matches decides; without one, `error` and `status` of the result do. */
+  /**
+   * The first rule whose tool matches decides the outcome. If no rule matches, the fields `error` and `status` of the
+   * result decide.
+   */
   readonly outcomes: readonly OutcomeRule[];
   readonly rules: readonly Rule[];
-  /** Whether a rule reads `run`, the effects of the run so far. */
+  /** Whether a rule reads `run`, the effect counters of the run. */
   readonly readsEffects: boolean;
   readonly humanCaps: readonly HumanCap[];
-  /** Arguments that approvers may change, by tool; where no entry matches, those with a cap. */
+  /**
+   * Arguments that approvers may change, by tool. For a tool without a matching entry, these are the arguments with a
+   * cap.
+   */
   readonly editable: readonly EditableArguments[];
   readonly evidence: EvidenceRule;
   /**
@@ -152,8 +158,8 @@ export interface Policy {
 }
 
 /**
- * An action as proposed; a kernel WorkerAction fits. A `tool` has name and args, a `client_tool` a definition
- * digest too, a `final` an answer, a `delegation` agent and task; rules decide on other kinds as well.
+ * An action as proposed; a kernel WorkerAction is assignable to it. A `tool` has name and args, a `client_tool` also a
+ * definition digest, a `final` an answer, a `delegation` agent and task. Rules can decide other kinds as well.
  */
 export interface ProposedAction {
   readonly kind: string;
@@ -164,11 +170,11 @@ export interface ProposedAction {
   /** Target agent of a delegation. */
   readonly agent?: string | undefined;
   readonly task?: string | undefined;
-  /** Of a tool that the client executes itself, as the client states it. */
+  /** Digest of the definition of a tool that the client executes itself, as reported by the client. */
   readonly definition_digest?: string | undefined;
 }
 
-/** Position of the proposing agent in its run; a kernel Supervision fits. */
+/** Position of the proposing agent in its run; a kernel Supervision is assignable to it. */
 export interface SupervisionView {
   readonly runId: string;
   readonly sessionId: string;
@@ -201,8 +207,8 @@ export type BudgetView = {
 };
 
 /**
- * The actions with an effect of a run so far: calls of tools that are not read-only, and delegations.
- * A call whose receipt is missing or says that its outcome is unknown is `pending`.
+ * Counters of the actions of a run that have an effect: calls of tools that are not read-only, and delegations. A call
+ * is `pending` while it has no receipt, or if its receipt reports an unknown outcome.
  */
 export const EFFECT_FIELDS = [
   'effects_done',

@@ -8,7 +8,7 @@ import {
   review,
 } from '../src/index.ts';
 
-/** A policy with rules in YAML, after other keys. */
+/** Loads a policy with rules in YAML; `head` contains the keys before them. */
 export function policyOf(rules: string, head = ''): Policy {
   return loadPolicy(`policy: p\n${head}rules:\n${rules}`, { file: 'p.yaml' });
 }

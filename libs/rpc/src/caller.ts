@@ -9,7 +9,8 @@ import {
 /**
  * The permissions of a person on the public services: `caller` starts runs, `approver` decides approvals, `auditor`
  * reads, `admin` may do everything, each in its tenant; `operator` orders halts and changes caps in every tenant. The
- * role `agent` has none there: its key belongs to an external agent and is valid at agent-proxy only (AP-1).
+ * role `agent` has no permissions on the public services: a key with this role belongs to an external agent and is
+ * valid only on agent-proxy (AP-1).
  */
 export type Role = 'caller' | 'approver' | 'auditor' | 'admin' | 'operator' | 'agent';
 
@@ -35,11 +36,11 @@ export interface ServiceIdentity {
   readonly replica: string;
   /** Tenants that the service may act for; empty means all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Tenants that it may not act for: those of worker pools (SYS-6). Default none. */
+  /** Tenants that the service may not act for: the tenants of worker pools (SYS-6). Default: none. */
   readonly exceptTenants?: readonly string[];
 }
 
-/** The permission to act that a verified slot grant conveys (SB-4). */
+/** The content of a verified slot grant: the permission of an agent to act (SB-4). */
 export interface SlotGrant {
   readonly tenant: string;
   readonly runId: string;
@@ -55,7 +56,7 @@ export interface Person {
   readonly subject: string;
   readonly tenant: string;
   readonly roles: readonly Role[];
-  /** Name of the one external agent that a key of the role `agent` may be; undefined for the other roles. */
+  /** Name of the external agent to which a key with the role `agent` is bound; undefined for other roles. */
   readonly agent?: string;
 }
 

@@ -31,10 +31,11 @@ export function setHttp2Options(server: Server, options: ServerOptions): void {
 }
 
 /**
- * Passes the start of every call of `server` to `begin`, with the path of its method, instead of starting it at once.
- * grpc-js starts a call in the event of its stream, a thousand of which can be emitted by one read of a connection; an
- * interceptor (https://github.com/grpc/grpc-node/pull/2650) is called only then. Must be called before a port is bound
- * or a connection injector is created. A stream that is closed before its start has no call.
+ * Passes every new call of `server` to `begin`, with the path of its method and a function that starts the call,
+ * instead of starting it at once. grpc-js starts a call in the `stream` event; one read of a connection can emit a
+ * thousand of these events. An interceptor (https://github.com/grpc/grpc-node/pull/2650) runs too late to delay the
+ * start. Must be called before a port is bound or a connection injector is created. A stream that is closed before it
+ * is started gets no call.
  */
 export function interceptStarts(
   server: Server,
@@ -44,7 +45,7 @@ export function interceptStarts(
   const startCall = inner._streamHandler.bind(server);
   inner._streamHandler = (interceptors, stream, headers) => {
     const ignore = (): void => {
-      // The close event that follows ends the call; before its start there is none.
+      // The `close` event that follows ends the call; before the start there is no call to end.
     };
     stream.on('error', ignore);
     begin(headers[':path'] ?? '', () => {
@@ -65,8 +66,8 @@ interface InnerServer {
 
 /**
  * Creates an interceptor that passes every sent status through `change`. The responder of a public interceptor
- * (https://github.com/grpc/grpc-node/pull/2650) does not see the statuses that grpc-js creates itself, such as that of a
- * message over the limit: the call sends them with its own `sendStatus`, which is therefore replaced.
+ * (https://github.com/grpc/grpc-node/pull/2650) does not see the statuses that grpc-js creates itself, such as the
+ * status for a message over the limit. The call sends them with its own `sendStatus`, which is therefore replaced.
  */
 export function statusInterceptor(change: (sent: SentStatus) => SentStatus): ServerInterceptor {
   return (_method, call) => {
@@ -87,7 +88,7 @@ export function resetStream(call: ServerInterceptingCallInterface): void {
   inner.stream?.close(constants.NGHTTP2_NO_ERROR);
 }
 
-/** Returns the connection of a call, for which grpc-js has no public API. */
+/** Returns the HTTP/2 session of a call; grpc-js has no public API for it. */
 export function sessionOf(wire: object): ServerHttp2Session | undefined {
   let { call: inner } = wire as { readonly call?: InnerCall };
   while (inner?.nextCall !== undefined) inner = inner.nextCall;
@@ -110,7 +111,7 @@ export function onSession(server: Server, use: (session: ServerHttp2Session) => 
   };
 }
 
-/** A call of grpc-js: an interceptor has the next call, the last one the stream. */
+/** A server call of grpc-js. The call of an interceptor has `nextCall`; the innermost call has `stream`. */
 interface InnerCall {
   readonly nextCall?: InnerCall;
   readonly stream?: ServerHttp2Stream;
@@ -118,8 +119,8 @@ interface InnerCall {
 
 /**
  * Returns the certificate of the peer, or undefined without one, and caches it on the socket: `getAuthContext()`
- * (https://github.com/grpc/grpc-node/issues/2730) builds the object again for every call, a sixth of the time of a small
- * call.
+ * (https://github.com/grpc/grpc-node/issues/2730) builds the object again for every call, which takes a sixth of the
+ * time of a small call.
  */
 export function cachePeerCertificate(socket: TLSSocket): PeerCertificate | undefined {
   const certificate = socket.getPeerCertificate();
@@ -135,10 +136,10 @@ const LOST_STREAMS: readonly (readonly [code: status, details: RegExp])[] = [
 ];
 
 /**
- * Whether an error means a stream lost with its connection. grpc-js reports INTERNAL, with the cause in the message only,
- * when the connection ended with a broken pipe or between two frames (https://github.com/grpc/grpc-node/issues/1769,
- * https://github.com/grpc/grpc-node/issues/2569), and UNKNOWN when the last headers have no status: node:http2 sends
- * empty trailers for a stream that is closed before its call has a status
+ * Whether an error means that a stream was lost with its connection. grpc-js reports INTERNAL, with the cause in the
+ * message only, when the connection ended with a broken pipe or between two frames
+ * (https://github.com/grpc/grpc-node/issues/1769, https://github.com/grpc/grpc-node/issues/2569), and UNKNOWN when the
+ * last headers have no status: node:http2 sends empty trailers for a stream that is closed before its call has a status
  * (https://nodejs.org/docs/latest-v20.x/api/http2.html#event-wanttrailers).
  */
 export function isLostStream(error: { readonly code: number; readonly details: string }): boolean {

@@ -5,9 +5,9 @@
 export interface RpcLimits {
   /** Maximum size of a request or response message, bytes. Default 4 MiB. */
   readonly maxMessageBytes?: number;
-  /** Maximum calls in flight on the server, without reserved methods, health and reflection. Default 10,000. */
+  /** Maximum calls in flight on the server, excluding reserved methods, health and reflection. Default 10,000. */
   readonly maxConcurrentCalls?: number;
-  /** Maximum calls in flight of the people of one tenant. Default 5,000. */
+  /** Maximum calls in flight of all people and API keys of one tenant. Default 5,000. */
   readonly maxCallsPerTenant?: number;
   /** Maximum calls in flight of one person or API key. Default 4,000. */
   readonly maxCallsPerPerson?: number;
@@ -29,7 +29,7 @@ export interface RpcLimits {
    * 1,000.
    */
   readonly maxOpenCalls?: number;
-  /** Maximum connections to the port; near it, those on which nothing arrives are closed. Default 10,000. */
+  /** Maximum connections to the port. Near the limit, connections that receive no data are closed. Default 10,000. */
   readonly maxConnections?: number;
   /** Idle timeout of a connection without calls, ms. Default 5 minutes. */
   readonly connectionIdleMs?: number;
@@ -59,8 +59,8 @@ export function withDefaults(limits: RpcLimits = {}): Required<RpcLimits> {
 }
 
 /**
- * Maximum timeout, ms: 24 days. Above 2³¹ ms a timer fires at once, and so does the deadline of a
- * grpc-js server after its client has rounded the timeout up to whole seconds.
+ * Maximum timeout, ms: 24 days. A Node timer with a delay above 2³¹ ms fires at once. The margin allows for grpc-js
+ * clients, which round the timeout up to whole seconds before the server starts its timer.
  */
 export const MAX_TIMER_MS = 24 * 24 * 60 * 60 * 1000;
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { CallContext } from '../src/index.ts';
 import { ALLOWED, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
-/** Calls during which a handler that can send would send. */
+/** Number of calls in which an unblocked handler would have sent another message. */
 const ROUND_TRIPS = 20;
 
 /** Never settles. */
@@ -101,7 +101,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(await left.promise).toBeLessThanOrEqual(count + 1n);
   });
 
-  it('passes the deadline to the handler and aborts its signal when it passes (SUP-5)', async () => {
+  it('passes the deadline to the handler and aborts the signal when the deadline expires (SUP-5)', async () => {
     const seen = Promise.withResolvers<CallContext>();
     const { client } = await start(transport, {
       startRun: async (_request, call) => {

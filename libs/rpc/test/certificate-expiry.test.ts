@@ -8,10 +8,10 @@ import { TlsFiles } from '../src/index.ts';
 import { certificates } from './certificates.ts';
 
 const DAY_MS = 86_400_000;
-/** The authority backdates the start of the certificates that it issues. */
+/** How far the authority backdates the start of a certificate, ms. */
 const BACKDATED_MS = 5 * 60_000;
 
-/** A service whose certificate can be replaced by one of any lifetime, with its log and metrics. */
+/** Creates the TLS files of a service, whose certificate the test can replace, and records log lines and metrics. */
 async function observed() {
   const { dir, ca } = await certificates();
   const authority = { cert: ca, key: readFileSync(join(dir, 'ca.key'), 'utf8') };
@@ -71,7 +71,7 @@ const seriesOf = (pem: string) => {
 };
 const secondsUntil = (date: Date) => (date.getTime() - Date.now()) / 1000;
 
-it('measures the time until its certificate and each authority expire, also after replacement (SYS-1, SYS-6)', async () => {
+it('measures the time until each certificate expires, and updates it after a reload (SYS-1, SYS-6)', async () => {
   const { authority, names, issue, open, left } = await observed();
   const first = await issue(30 * 60_000, 60 * 60_000);
   const files = open();
@@ -96,7 +96,7 @@ it('measures the time until its certificate and each authority expire, also afte
   expect((await left()).size).toBe(0);
 });
 
-it('measures the certificate of the chain that expires first', async () => {
+it('measures the time until the first certificate in the chain expires', async () => {
   const { authority, names, issue, open, left } = await observed();
   await issue(50 * 60_000, 60 * 60_000);
   const between = await issueCertificate(authority, { commonName: 'between', lifeMs: 600_000 });

@@ -261,7 +261,7 @@ describe('a call that fails with a transient error', () => {
     const { client } = await start('grpc-js', { startRun });
     const stop = new AbortController();
     const patient = client({ retry: { initialDelayMs: 1e9, maxDelayMs: 1e9 } });
-    // A deadline after any delay.
+    // The deadline is later than any retry delay.
     const options = { ...ALLOWED, retry: true, signal: stop.signal, timeoutMs: 2e9 };
     const called = rejection(patient.startRun(START, options));
     await expect.poll(() => counter.calls).toBe(1);

@@ -50,7 +50,7 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     expect(signal.reason).toMatchObject({ reason: 'DRAINING' });
   });
 
-  it('ends endless streams at once and waits for the others (SYS-5)', async () => {
+  it('ends endless streams at once and waits for the other calls (SYS-5)', async () => {
     const release = Promise.withResolvers<void>();
     const { server, client } = await start(transport, {
       watchRun: endless(async function* () {

@@ -92,7 +92,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await vi.waitFor(() => client().startRun(START, ALLOWED));
   });
 
-  it('closes quiet connections for new ones at the limit, those with calls last (BD-2)', async () => {
+  it('closes quiet connections near the limit to accept new ones, those with the fewest received bytes first (BD-2)', async () => {
     const { server, client } = await start(
       transport,
       {
@@ -119,7 +119,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await ended;
   });
 
-  it('limits open calls separately from other calls (SYS-4)', async () => {
+  it('limits unauthenticated calls separately from other calls (SYS-4)', async () => {
     const { address, client, telemetry } = await start(
       transport,
       { startRun: async () => ({}) },
@@ -133,7 +133,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       reason: 'TOO_MANY_CALLS',
       metadata: { limit: '9' },
     });
-    // Watches leave some of the limit to checks (BD-2).
+    // Watches can use only part of the limit; the rest is reserved for checks (BD-2).
     await health.check({});
     await client().startRun(START, ALLOWED);
     for (const watch of watches) await watch.return?.();

@@ -151,7 +151,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await closed;
   });
 
-  it('records no spans and log lines of health and reflection (SYS-1)', async () => {
+  it('records no spans or log lines for health and reflection calls (SYS-1)', async () => {
     const { address, spans, lines, telemetry } = await start(transport, {});
     const silent = createRpcClient(Health, { address, telemetry });
     await silent.check({});

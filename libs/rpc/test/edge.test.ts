@@ -162,10 +162,10 @@ describe('one port', () => {
     expect(await dial('PR', 'X\r\n\r\n')).toMatch(/^HTTP\/1\.1 400/);
   });
 
-  it('keeps an idle connection of HTTP/1.1 as long as one of HTTP/2, so that its client closes first (SYS-2)', async () => {
+  it('uses the idle timeout of HTTP/2 for HTTP/1.1, so that the client closes first (SYS-2)', async () => {
     const { address } = await edge();
     const { headers } = await fetch(`http://${address}/nothing`);
-    // Node's default of five seconds resets requests of clients that are as patient.
+    // With Node's default of five seconds, the server would reset requests of clients with the same idle timeout.
     expect(headers.get('keep-alive')).toBe('timeout=300');
     const brief = await edge({ limits: { connectionIdleMs: 1_000 } });
     const agent = new Agent({ keepAlive: true });
@@ -227,7 +227,7 @@ describe('a script from another origin', () => {
     expect(call.headers['access-control-allow-origin']).toBe(CONSOLE);
   });
 
-  it('is rejected otherwise, which is the default', async () => {
+  it('is rejected when its origin is not listed or when no origin is listed', async () => {
     for (const allowedOrigins of [[], [CONSOLE]]) {
       const { server } = await edge({ allowedOrigins });
       const origin = 'https://evil.example';

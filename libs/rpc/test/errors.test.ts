@@ -173,7 +173,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     ]);
   });
 
-  it('sends the delay after which a rejected call is retried as RetryInfo (SYS-3, BD-5)', async () => {
+  it('sends the retry delay of a rejected call as RetryInfo (SYS-3, BD-5)', async () => {
     const { address } = await start(transport, {
       startRun: async () => {
         const metadata = { retry_after_ms: '1500' };
@@ -264,7 +264,7 @@ describe.each(PROTOCOLS)('a Connect client speaking %s', (_name, transportTo) =>
   });
 });
 
-describe('a status without details', () => {
+describe('a status without details of Writ', () => {
   it('becomes an UnavailableError that names an unreachable peer (SYS-3)', async () => {
     const { server, address, telemetry } = await start('grpc-js', {});
     await server.close(0);
@@ -283,7 +283,7 @@ describe('a status without details', () => {
     expect(bare(Code.ResourceExhausted)).toBeInstanceOf(OverloadedError);
   });
 
-  it('becomes an UnavailableError for a lost connection with any code of Connect (SYS-3)', () => {
+  it('becomes an UnavailableError if the connection is lost, even if Connect reports INTERNAL (SYS-3)', () => {
     for (const code of ['EPIPE', 'ECONNRESET', 'ECONNREFUSED']) {
       const cause = Object.assign(new Error(`write ${code}`), { code });
       const lost = new ConnectError(cause.message, Code.Internal, undefined, undefined, cause);
@@ -291,7 +291,7 @@ describe('a status without details', () => {
     }
   });
 
-  it('keeps the code but not the reason of another domain (SYS-3)', () => {
+  it('becomes the error of its code if its ErrorInfo has another domain (SYS-3)', () => {
     const value = create(ErrorInfoSchema, { domain: 'other.example', reason: 'TOKEN_INVALID' });
     const details = [{ desc: ErrorInfoSchema, value }];
     const foreign = new ConnectError('No.', Code.NotFound, undefined, details);

@@ -34,7 +34,7 @@ describe('event streams of an edge', () => {
       const headers = { authorization: `Bearer ${KEY}` };
       const path = '/v1/runs/run-1/events';
       const request = httpGet({ port, path, headers, ...(agent && { agent }) }, resolve);
-      // A test that ends destroys it.
+      // The request is destroyed at the end of the test.
       request.on('error', reject);
       requests.push(request);
     });
@@ -76,7 +76,7 @@ describe('event streams of an edge', () => {
     const response = await open(server.port);
     response.on('error', () => undefined);
     await ended.promise;
-    // The buffers of the two sockets, and one message of the server.
+    // At most the buffers of the two sockets and one message of the server are filled.
     expect(sent * 65_536).toBeLessThan(64 * 1024 * 1024);
   });
 
@@ -91,7 +91,7 @@ describe('event streams of an edge', () => {
     });
     const response = await open(server.port);
     response.on('error', () => undefined);
-    // The buffers of the two sockets are full.
+    // Waits until the buffers of the two sockets are full.
     let before = 0;
     const isFull = () => {
       const full = sent > 0 && sent === before;
@@ -104,7 +104,7 @@ describe('event streams of an edge', () => {
     expect(performance.now() - closedAt).toBeLessThan(20_000);
   });
 
-  it('end after a write that follows the end of their connection (SUP-6, BD-2)', async () => {
+  it('end when a message is written after the connection has closed (SUP-6, BD-2)', async () => {
     const STREAMS = 200;
     let ended = 0;
     let begun = 0;

@@ -54,9 +54,9 @@ export interface Started {
   readonly address: string;
   readonly telemetry: Telemetry;
   readonly spans: InMemorySpans;
-  /** Log lines so far. */
+  /** Returns the log lines that have been written. */
   readonly lines: () => Record<string, unknown>[];
-  /** The registry through which clients reach it without a connection; only for `loopback`. */
+  /** The registry through which clients call the server without a connection; only for `loopback`. */
   readonly loopback: Loopback | undefined;
   /** A client of RunService. */
   readonly client: (options?: Partial<RpcClientOptions>) => RunClient;

@@ -62,7 +62,7 @@ function totalMs(calls: readonly { readonly tookMs: number }[]): number {
 }
 
 describe('a client of a service with a hung replica', () => {
-  it('ejects it, and readmits it when it responds again (SYS-4, SYS-5)', async () => {
+  it('ejects the hung replica, and readmits the replica when it responds again (SYS-4, SYS-5)', async () => {
     const { started, lines, call, answers, allRespond } = await replicas('a', 'b');
     const [a] = started;
     a?.process.kill('SIGSTOP');
@@ -89,7 +89,7 @@ describe('a client of a service with a hung replica', () => {
 
   it('ejects a replica whose event loop is blocked (SYS-4, SYS-5)', async () => {
     const { started, client, answers, allRespond } = await replicas('a', 'b');
-    // Without retries, so that it does not block the other replica too.
+    // Without retries, because a retry would block the other replica too.
     const blocked = client.startRun(
       { ...START, goal: 'hang 8 s' },
       { ...ALLOWED, retry: false, timeoutMs: LIMIT_MS },
@@ -102,7 +102,7 @@ describe('a client of a service with a hung replica', () => {
     await allRespond();
   });
 
-  it('fails at once when it is the only replica (SYS-4)', async () => {
+  it('fails at once when the hung replica is the only one (SYS-4)', async () => {
     const { started, client, allRespond } = await replicas('a');
     started[0]?.process.kill('SIGSTOP');
     await vi.waitFor(async () => {

@@ -101,7 +101,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await expect(afterwards).resolves.toBeDefined();
   });
 
-  it('limits the calls of one person and of one tenant, and admits reserved ones (BD-2)', async () => {
+  it('limits the calls of one person and of one tenant, but not reserved calls (BD-2)', async () => {
     const release = Promise.withResolvers<void>();
     const begun: string[] = [];
     const gate: Gate = async ({ header }) => {
@@ -150,7 +150,7 @@ describe('an edge whose client never ends its requests (BD-2)', () => {
   const limits = { maxUnaryMs: 100, maxCallsPerPerson: 1 };
   const path = '/writ.run.v1.RunService/StartRun';
 
-  it('ends a request over HTTP/1.1 and releases what it held', async () => {
+  it('ends a request over HTTP/1.1, so that it no longer counts against the limits', async () => {
     const { server, client } = await start('edge', { startRun: async () => ({}) }, { limits });
     const socket = connect(server.port, '127.0.0.1');
     onTestFinished(() => void socket.destroy());
@@ -164,7 +164,7 @@ describe('an edge whose client never ends its requests (BD-2)', () => {
     await vi.waitFor(() => client().startRun(START, ALLOWED));
   });
 
-  it('ends a request over HTTP/2 and releases what it held', async () => {
+  it('ends a request over HTTP/2, so that it no longer counts against the limits', async () => {
     const { server, client } = await start('edge', { startRun: async () => ({}) }, { limits });
     const session = connectHttp2(`http://127.0.0.1:${server.port}`);
     onTestFinished(() => session.destroy());
@@ -182,7 +182,7 @@ describe('an edge whose client never ends its requests (BD-2)', () => {
     await vi.waitFor(() => client().startRun(START, ALLOWED));
   });
 
-  it('ends a request of the web hook, but none without content (BD-1)', async () => {
+  it('ends a request to the web hook, but not a request without content (BD-1)', async () => {
     const release = Promise.withResolvers<void>();
     const failed: unknown[] = [];
     const web: WebHook = (request, response) => {

@@ -19,7 +19,8 @@ it('calls a server of the same process without a connection (SYS-5)', async () =
     },
   });
   const found = loopback?.find(server.address);
-  if (found === undefined || loopback === undefined) throw new Error('The server is not added.');
+  if (found === undefined || loopback === undefined)
+    throw new Error('The server is not in the registry.');
   loopback.add(UNUSED, found);
   const client = clientOf(UNUSED, telemetry, { loopback });
   expect((await client.startRun(START, ALLOWED)).run?.runId).toBe('local');
@@ -33,7 +34,7 @@ it('calls a server of the same process without a connection (SYS-5)', async () =
   expect(await rejection(apart.startRun(START, ALLOWED))).toMatchObject({ kind: 'unavailable' });
 });
 
-it('opens no connection to a server that is not serving, or has ended (SYS-5)', async () => {
+it('opens no connection to a server of the same process that is not serving or is closed (SYS-5)', async () => {
   const { server, loopback, telemetry, client } = await start('loopback', {
     startRun: async () => ({ run: { runId: 'local' } }),
   });
@@ -43,10 +44,10 @@ it('opens no connection to a server that is not serving, or has ended (SYS-5)', 
   server.setServing(false);
   const refused = await rejection(started('serving'));
   expect(refused).toMatchObject({ kind: 'unavailable' });
-  // Keys are fetched from a service before it serves anything else.
+  // Other services fetch keys from a service before it reports SERVING.
   expect((await started('responding')).run?.runId).toBe('local');
   expect(connections).not.toHaveBeenCalled();
-  // The error is that of a connection.
+  // The error is the same as over a connection.
   const apart = clientOf(server.address, telemetry, { retry: { maxAttempts: 1 } });
   expect(await rejection(apart.startRun(START, ALLOWED))).toMatchObject({
     reason: (refused as WritError).reason,
@@ -156,7 +157,7 @@ it('applies backpressure of a slow reader, and ends the stream when the reader s
   expect(produced).toBeLessThan(12);
 });
 
-it('keeps no listener of a wait for a slow reader that is over (BD-1)', async () => {
+it('removes the abort listener when the wait for a slow reader ends (BD-1)', async () => {
   const { signal } = new AbortController();
   const queue = new MessageQueue();
   const messages = queue[Symbol.asyncIterator]();

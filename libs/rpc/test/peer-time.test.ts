@@ -2,7 +2,9 @@ import { ManualClock, NotFoundError } from '@writ/kernel';
 import { expect, it } from 'vitest';
 import { ALLOWED, drained, KEY, rejection, START, start } from './fixture.ts';
 
-/** A server with this clock; the times that its client learned, and those that the server received. */
+/**
+ * Starts a server with this clock. Returns the times that the client received and the times that the server received.
+ */
 async function timed(clock: ManualClock) {
   const received: (string | undefined)[] = [];
   const learned: number[] = [];
@@ -25,7 +27,7 @@ async function timed(clock: ManualClock) {
   return { received, learned, client, onPeerTime: (timeMs: number) => void learned.push(timeMs) };
 }
 
-it('answers over a connection show the clock of the server, errors and streams too (BD-3)', async () => {
+it('responses, errors and streams over a connection contain the time of the server (BD-3)', async () => {
   const clock = new ManualClock();
   const { client, learned, onPeerTime } = await timed(clock);
   const calls = client({ onPeerTime });
@@ -35,7 +37,7 @@ it('answers over a connection show the clock of the server, errors and streams t
   expect(learned).toEqual(Array.from({ length: 3 }, () => clock.now().getTime()));
 });
 
-it('a call shows the clock of a service, and not that of a person (BD-3)', async () => {
+it('a call contains the time of the caller only if the caller is a service (BD-3)', async () => {
   const clock = new ManualClock();
   const { client, received } = await timed(new ManualClock());
   await client({ clock }).startRun(START, ALLOWED);

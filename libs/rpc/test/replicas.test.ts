@@ -7,7 +7,10 @@ import { ALLOWED, rejection, START, start } from './fixture.ts';
 
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 
-/** Starts replicas that respond with their number, and a client of all of them, by their names if there are any. */
+/**
+ * Starts replicas that respond with their number, and a client of all of them, which addresses them by `names` if
+ * given.
+ */
 async function replicas(count: number, names: readonly string[] = []) {
   const servers = await Promise.all(
     Array.from({ length: count }, (_, index) =>

@@ -51,7 +51,7 @@ const WIRES = [
 ] as const;
 
 it.each(WIRES)(
-  'begin in turns at %s (%s), so that a halt is answered before hundreds that arrived at once (BD-2)',
+  '%s (%s) starts a few requests per event loop turn, so that a halt does not wait for hundreds of them (BD-2)',
   async (transport, type) => {
     const begun: string[] = [];
     const first = Promise.withResolvers<void>();
@@ -81,20 +81,20 @@ it.each(WIRES)(
   },
 );
 
-it('count as no calls when their connection is closed before their turn (BD-2)', async () => {
+it('requests that have not started when their connection closes do not count as calls (BD-2)', async () => {
   const limits = { maxConcurrentCalls: MANY / 10 };
   const { client, address } = await start('edge', { startRun: async () => ({}) }, { limits });
   const caller = client();
   await caller.startRun(START, ALLOWED);
   const session = await sendMany(address, false);
-  // The server has received them.
+  // The response to the ping shows that the server has received the requests.
   await new Promise<void>((resolve) => session.ping(() => resolve()));
   session.destroy();
   await vi.waitFor(() => caller.startRun(START, ALLOWED));
 });
 
 it.each(WIRES)(
-  'are cancelled in turns by %s (%s) when their connection closes, so that a halt is answered before (BD-2)',
+  '%s (%s) cancels a few requests per event loop turn when a connection closes, so that a halt does not wait (BD-2)',
   async (transport, type) => {
     const ended: string[] = [];
     const first = Promise.withResolvers<void>();

@@ -16,7 +16,7 @@ interface Answer {
 
 const MISSING = 'The console is not built: run `npm run console`.';
 
-/** The files of a page in a folder, beside a file that no request may read. */
+/** Creates a folder with the files of a page, next to a file that must not be served. */
 function builtFolder(): string {
   const base = mkdtempSync(join(tmpdir(), 'writ-static-'));
   onTestFinished(() => rmSync(base, { recursive: true }));
@@ -93,7 +93,7 @@ it('varies a compressed file by origin and encoding (SYS-2)', async () => {
   expect((await get(address, path)).headers.vary).toBe('Accept-Encoding');
 });
 
-it('serves no file outside of the folder, and does not handle paths of RPCs or other methods (SYS-6)', async () => {
+it('serves no file outside of the folder, and handles neither paths of RPCs nor POST requests (SYS-6)', async () => {
   const { address } = await start(
     'edge',
     {},
@@ -118,7 +118,7 @@ it('serves no file outside of the folder, and does not handle paths of RPCs or o
   expect((await get(address, '/', {}, 'POST')).status).toBe(404);
 });
 
-it('explains at / how to build the missing console (SYS-3)', async () => {
+it('returns instructions to build the console at / when it is missing (SYS-3)', async () => {
   const { address } = await start(
     'edge',
     {},

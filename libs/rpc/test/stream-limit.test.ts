@@ -41,7 +41,7 @@ async function statusOf(session: ClientHttp2Session, key: string): Promise<unkno
 }
 
 it.each(['edge', 'grpc-js'] as const)(
-  'limits the streams of a connection to %s until a call on it is authenticated (BD-2)',
+  'limits the streams of a connection until a call on it is authenticated (%s; BD-2)',
   async (transport) => {
     const { address } = await start(transport, { startRun: async () => ({}) }, { limits: LIMITS });
     const session = await opened(address);
@@ -57,7 +57,7 @@ it.each(['edge', 'grpc-js'] as const)(
 );
 
 it.each(['edge', 'grpc-js'] as const)(
-  'keeps the limit of a connection to %s after a call that needs no credentials (BD-2)',
+  'keeps the stream limit of a connection after a call that needs no credentials (%s; BD-2)',
   async (transport) => {
     const gate = async () => ({ isAnonymous: true }) as const;
     const { address } = await start(
@@ -73,10 +73,10 @@ it.each(['edge', 'grpc-js'] as const)(
 );
 
 it.each(['edge', 'grpc-js'] as const)(
-  'refuses further streams of a client of %s that ignores the limit, and begins no call for them (BD-2)',
+  'refuses streams over the limit if the client ignores the limit, and starts no calls for them (%s; BD-2)',
   async (transport) => {
     const { address } = await start(transport, {}, { limits: LIMITS });
-    // Sends before it has received the settings of the server.
+    // The client opens streams before it has received the settings of the server.
     const session = connect(`http://${address}`, { peerMaxConcurrentStreams: 1_000 });
     session.on('error', () => undefined);
     onTestFinished(() => session.destroy());

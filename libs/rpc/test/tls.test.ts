@@ -33,8 +33,8 @@ const reason = (error: unknown): string | undefined =>
   isWritError(error) ? `${error.kind} ${error.message}` : undefined;
 
 /**
- * Returns the serial number of the server certificate, as presented to the worker of `dir` or to a
- * client without a certificate; rejects unless the server starts HTTP/2.
+ * Connects with the worker certificate in `dir`, or without a client certificate if `named` is false, and returns the
+ * serial number of the server certificate. Rejects unless the server starts HTTP/2.
  */
 function shownBy(address: string, { dir }: Certificates, named = true): Promise<string> {
   const [host = '', port = ''] = address.split(':');
@@ -64,10 +64,10 @@ describe('an internal port with TLS', () => {
     expect(seen).toEqual([['spiffe://test.local/writ/agent-worker']]);
   });
 
-  it('rejects clients without a certificate or with one of another authority (SYS-4, SYS-6)', async () => {
+  it('rejects clients without a certificate or with a certificate of another authority (SYS-4, SYS-6)', async () => {
     const certs = await certificates();
     const untrusted = await certificates();
-    // These clients trust the server, so that the server is the one that rejects.
+    // These clients trust the server, so only the server can reject the connection.
     copyFileSync(join(certs.dir, 'ca.crt'), join(untrusted.dir, 'ca.crt'));
     const { client, seen, address } = await guarded(certs);
     const untrustedClient = client({ tls: untrusted.client('agent-worker'), timeoutMs: 3_000 });

@@ -43,7 +43,7 @@ it.each(TRANSPORTS)(
   },
 );
 
-it('a status without details is never an UnsentCallError, with any text (SYS-4)', async () => {
+it('a status without details is never an UnsentCallError, whatever its text (SYS-4)', async () => {
   const server = createServer();
   onTestFinished(() => void server.close());
   server.on('stream', (stream) => {

@@ -12,7 +12,7 @@ function step(byMs: number): void {
   vi.spyOn(Date, 'now').mockReturnValue(now);
 }
 
-it('keeps the deadline of a call on the server when the clock is set (BD-3)', () => {
+it('keeps the deadline of a call on the server when the wall clock changes (BD-3)', () => {
   const deadline = new CallDeadline(60_000, () => undefined);
   step(HOUR_MS);
   expect(deadline.isExpired).toBe(false);
@@ -25,7 +25,7 @@ it('keeps the deadline of a call on the server when the clock is set (BD-3)', ()
   past.clear();
 });
 
-it('keeps the time in which a client repeats a call when the clock is set (BD-3)', async () => {
+it('keeps the time limit of client retries when the wall clock changes (BD-3)', async () => {
   const attempts: number[] = [];
   const result = await retrying(
     { initialDelayMs: 1, maxDelayMs: 1 },

@@ -1,6 +1,6 @@
 /**
- * What a project imports to write agents, tools, middleware, context strategies and history providers in TypeScript.
- * Settings of agents and tools are YAML; see docs/how-to/agents.md and docs/how-to/tools.md.
+ * Public API for agents, tools, middleware, context strategies and history providers written in TypeScript. Agents and
+ * tools are configured in YAML; see docs/how-to/agents.md and docs/how-to/tools.md.
  *
  * @example
  * ```ts

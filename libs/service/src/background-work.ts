@@ -1,6 +1,6 @@
-/** Work that a service does besides serving calls. */
+/** Work that a service runs in the background, independent of calls. */
 export interface BackgroundWork {
   start(): Promise<void> | void;
-  /** Begins nothing more; resolves when the current work has ended. */
+  /** Starts no new work; resolves when the current work has ended. */
   stop(): Promise<void> | void;
 }

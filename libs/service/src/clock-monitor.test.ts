@@ -27,7 +27,7 @@ function monitored() {
   return { clock, peerClocks, monitor, changes, lines, see };
 }
 
-it('finds the clock skewed beyond one and a half leeways of the majority, until it is corrected (BD-3)', () => {
+it('reports a clock as skewed while it differs from the majority by more than 1.5 leeways (BD-3)', () => {
   const { clock, monitor, changes, see } = monitored();
   see('supervisor', 'agent-worker');
   clock.step(90_000);
@@ -43,7 +43,7 @@ it('finds the clock skewed beyond one and a half leeways of the majority, until 
   expect(changes).toEqual([true, false]);
 });
 
-it('notices a step at once, not at the next check (BD-3)', () => {
+it('detects a clock step at once, not at the next check (BD-3)', () => {
   const { clock, monitor, see } = monitored();
   see('supervisor', 'agent-worker');
   expect(monitor.isSkewed).toBe(false);
@@ -52,7 +52,7 @@ it('notices a step at once, not at the next check (BD-3)', () => {
   expect(monitor.isConfirmed).toBe(false);
 });
 
-it('confirms the clock once it has been compared with two peers, or after a time without them (BD-3)', () => {
+it('confirms the clock once it has been compared with two peers, or after a timeout without two peers (BD-3)', () => {
   const compared = monitored();
   compared.see('supervisor');
   expect(compared.monitor.isConfirmed).toBe(false);
@@ -78,7 +78,7 @@ it('logs a skewed clock once a minute (BD-3)', () => {
   );
 });
 
-it('keeps serving beside a single peer whose clock differs, and logs the peer (BD-3)', () => {
+it('keeps serving when the clock of only one peer differs, and logs the peer (BD-3)', () => {
   const { peerClocks, clock, monitor, changes, lines, see } = monitored();
   peerClocks.observe('agent-worker', clock.now().getTime() + 3_600_000);
   monitor.check();

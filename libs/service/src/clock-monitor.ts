@@ -4,9 +4,15 @@ import type { Telemetry } from '@writ/telemetry';
 const INTERVAL_MS = 1_000;
 const LOG_INTERVAL_MS = 60_000;
 const MIN_THRESHOLD_MS = 10_000;
-/** Threshold in leeways. Beyond one leeway peers reject its tokens already; the margin is time to correct the clock. */
+/**
+ * Skew threshold as a multiple of the leeway. Peers may reject tokens of this service when the skew exceeds one leeway;
+ * the margin leaves time to correct the clock.
+ */
 const LEEWAYS = 1.5;
-/** The fewest peers that, with the own clock, form a majority against a wrong clock. */
+/**
+ * Minimum number of peers for a majority: together with the own clock there are three clocks, so two correct clocks
+ * outvote a wrong one.
+ */
 const MIN_PEERS = 2;
 /** Default of {@link ClockMonitorParts.aloneMs}. */
 export const ALONE_MS = 30_000;
@@ -15,19 +21,18 @@ export const ALONE_MS = 30_000;
 export interface ClockMonitorParts {
   readonly peerClocks: PeerClocks;
   readonly clock: Clock;
-  /** Tolerated difference to the clocks of other services, ms. */
+  /** Tolerated difference from the clocks of other services, ms. */
   readonly leewayMs: number;
-  /** For this time after its start a service waits for the clocks of its peers, ms; default 30,000. */
+  /** Time from the start until the clock is confirmed with fewer than two peers, ms; default 30,000. */
   readonly aloneMs?: number | undefined;
   readonly telemetry: Telemetry;
-  /** Called when the clock has become far from those of the peers, or has been corrected. */
+  /** Called when the clock becomes skewed or is corrected. */
   readonly onChange: () => void;
 }
 
 /**
- * Compares the clock of a service with those of its peers every second (BD-3). A service whose clock is more than one
- * and a half leeways, and more than ten seconds, from those of the majority is skewed; it recovers when its clock is
- * corrected.
+ * Compares the clock of a service with the clocks of its peers every second (BD-3). The clock is skewed while it
+ * differs from the clocks of the majority by more than 1.5 leeways and by more than ten seconds.
  */
 export class ClockMonitor {
   readonly #parts: ClockMonitorParts;
@@ -51,15 +56,15 @@ export class ClockMonitor {
     telemetry.metrics.observe('clockSkewed', () => [{ value: this.#isSkewed ? 1 : 0 }]);
   }
 
-  /** Whether the own clock is far from those of the majority now. */
+  /** Whether the own clock is skewed; compares the clocks at every read. */
   get isSkewed(): boolean {
     this.check();
     return this.#isSkewed;
   }
 
   /**
-   * Whether the own clock is close to those of the majority of at least two peers. Without two peers it counts as
-   * correct after `aloneMs`, because there is no majority.
+   * Whether the own clock is not skewed and has been compared with at least two peers. With fewer peers there is no
+   * majority, so the clock is confirmed `aloneMs` after the start.
    */
   get isConfirmed(): boolean {
     const { peerClocks, clock, aloneMs = ALONE_MS } = this.#parts;
@@ -67,15 +72,15 @@ export class ClockMonitor {
     return !this.isSkewed && (isCompared || clock.monotonicMs() - this.#createdAt >= aloneMs);
   }
 
-  /** Begins with a check at once. */
+  /** Checks at once, then every second. */
   start(): void {
     this.check();
     this.#timer = setInterval(() => this.check(), INTERVAL_MS).unref();
   }
 
   /**
-   * Stops the check every second. `isSkewed` and `isConfirmed` still compare the clocks, log, and call `onChange` when
-   * the result changes.
+   * Stops the periodic check. Reading `isSkewed` or `isConfirmed` still compares the clocks, logs, and calls `onChange`
+   * when the result changes.
    */
   stop(): void {
     clearInterval(this.#timer);

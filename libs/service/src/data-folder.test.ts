@@ -7,8 +7,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import { lockDataFolder } from './data-folder.ts';
 
 /**
- * A process that locks the folder of its argument, prints the outcome, and runs until its input ends. It keeps no
- * reference to the lock, and runs a garbage collection.
+ * A process that locks the folder passed as argument, prints the outcome, and runs until its input ends. It keeps no
+ * reference to the lock and forces a garbage collection.
  */
 const LOCKER = `
   import { lockDataFolder } from ${JSON.stringify(join(import.meta.dirname, 'data-folder.ts'))};
@@ -57,7 +57,7 @@ async function startLocker(dir: string): Promise<Locker> {
   };
 }
 
-it('locks a data folder for one of several processes that start together, and names its owner to the others (SYS-5)', async () => {
+it('locks a data folder for one of several processes, and reports its process id to the others (SYS-5)', async () => {
   const dir = folder();
   const lockers = await Promise.all(Array.from({ length: 5 }, () => startLocker(dir)));
   const outcomes = await Promise.all(lockers.map((one) => one.lock()));
@@ -85,7 +85,7 @@ it('takes over the data folder of a killed process at once (SYS-5)', async () =>
   });
 });
 
-it('lets different services share a data folder, but no service share it with a platform (SYS-5)', async () => {
+it('lets processes share a data folder only if they have no service in common (SYS-5)', async () => {
   const dir = folder();
   const meter = await lockDataFolder(dir, ['meter']);
   const supervisor = await lockDataFolder(dir, ['supervisor']);
@@ -100,7 +100,7 @@ it('lets different services share a data folder, but no service share it with a 
   platform.release();
 });
 
-it('keeps no lock when it cannot write its process id, and names the file (SYS-3)', async () => {
+it('releases the lock when it cannot write its process id, and names the file in the error (SYS-3)', async () => {
   const dir = folder();
   const pidFile = join(dir, 'locks/supervisor.pid');
   const obstacle = `${pidFile}.tmp`;
@@ -114,18 +114,18 @@ it('keeps no lock when it cannot write its process id, and names the file (SYS-3
   (await lock()).release();
 });
 
-it('names a data folder that is a file (SYS-3)', async () => {
+it('rejects a data folder that is a file and names it in the error (SYS-3)', async () => {
   const file = join(folder(), 'file');
   writeFileSync(file, '');
   for (const dir of [file, join(file, 'below')]) {
     await expect(lockDataFolder(dir, ['meter'])).rejects.toThrow(
-      `The data folder ${dir} cannot be used: it is a file or below one; set WRIT_DATA to a writable folder.`,
+      `The data folder ${dir} cannot be used: the path or one of its parents is a file; set WRIT_DATA to a writable folder.`,
     );
   }
 });
 
 it.skipIf(process.platform !== 'linux')(
-  'rejects a folder that the file system cannot create instead of trying for ever (SYS-3)',
+  'rejects a folder that the file system cannot create, instead of retrying forever (SYS-3)',
   async () => {
     const { lock } = await startLocker('/proc/writ/data');
     expect(await lock()).toBe(

@@ -14,7 +14,7 @@ import { InvalidRequestError, PreconditionError } from '@writ/kernel';
 
 /** The lock of a data folder; one process has it at a time. */
 export interface DataFolderLock {
-  /** Releases the lock. The end of the process releases it as well, however it ends. */
+  /** Releases the lock. The operating system also releases it when the process exits or crashes. */
   release(): void;
 }
 
@@ -27,13 +27,17 @@ interface LockFile {
   readonly database: DatabaseSync;
 }
 
-/** Every lock of this process. A database that nothing refers to is collected as garbage, and its lock with it. */
+/**
+ * All locks held by this process. If a lock were not referenced, the garbage collector would close its database and
+ * thereby release the lock.
+ */
 const held = new Set<LockFile>();
 
 /**
- * Creates the data folder if it does not exist, and locks it for these services (SYS-5). The operating system holds
- * the locks and releases them when the process ends, so a lock is never stale, and one of two racing starts wins.
- * Several service processes can share a folder; two of the same service, or two platforms, cannot.
+ * Creates the data folder if it does not exist, and locks it for these services (SYS-5). The operating system holds the
+ * locks and releases them when the process ends, so a lock is never stale, and only one of two processes that start at
+ * the same time acquires it. Processes of different services can share a folder; processes that have a service in
+ * common, such as two platforms, cannot.
  *
  * @throws InvalidRequestError INVALID_FILE: the folder cannot be created or written
  * @throws PreconditionError DATA_FOLDER_LOCKED naming the process that uses it
@@ -57,7 +61,7 @@ export async function lockDataFolder(
       const pidFile = join(folder, `${service}.pid`);
       const database = tryLock(dataDir, join(folder, `${service}.lock`));
       if (database === undefined) {
-        // Before the id of the owner is waited for.
+        // Released before waiting for the process id of the owner.
         release();
         throw locked(dataDir, await ownerOf(pidFile));
       }
@@ -73,7 +77,7 @@ export async function lockDataFolder(
   return { release };
 }
 
-/** Writes the id of this process in one step, so that a reader never finds half a number. */
+/** Writes the id of this process atomically, so that a reader never sees a partial number. */
 function writePid(dataDir: string, pidFile: string): void {
   try {
     writeFileSync(`${pidFile}.tmp`, `${process.pid}\n`, { mode: 0o600 });
@@ -93,11 +97,14 @@ export function createDataFolder(dataDir: string): void {
   } catch (error) {
     const code = codeOf(error);
     const isFile = code === 'EEXIST' || code === 'ENOTDIR';
-    throw unusable(dataDir, isFile ? 'it is a file or below one' : code, error);
+    throw unusable(dataDir, isFile ? 'the path or one of its parents is a file' : code, error);
   }
 }
 
-/** Creates a folder and those above it. `recursive` of Node never returns where they cannot be created, as in /proc. */
+/**
+ * Creates a folder and its parents. Node's `mkdirSync` with `recursive` never returns if the folder cannot be created,
+ * as in /proc.
+ */
 function createFolder(folder: string): void {
   if (existsSync(folder)) return;
   if (dirname(folder) !== folder) createFolder(dirname(folder));
@@ -110,8 +117,9 @@ function createFolder(folder: string): void {
 }
 
 /**
- * Takes the write lock of a SQLite database: an advisory lock of the operating system that Node has no function for.
- * Its file stays empty, and is not deleted, because another process may be opening it.
+ * Acquires the write lock of a SQLite database, because Node has no function for advisory file locks. Returns undefined
+ * if another process holds the lock. The database file stays empty and is not deleted, because another process may be
+ * opening it.
  */
 function tryLock(dataDir: string, file: string): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
@@ -126,12 +134,12 @@ function tryLock(dataDir: string, file: string): DatabaseSync | undefined {
   }
 }
 
-/** The process that has the lock; undefined when it does not write its id in time. */
+/** Returns the id of the process that holds the lock; undefined if the process does not write its id in time. */
 async function ownerOf(pidFile: string): Promise<number | undefined> {
   const deadline = performance.now() + NAME_WAIT_MS;
   for (;;) {
     const pid = readPid(pidFile);
-    // The id of a killed owner remains until the next one replaces it.
+    // The id of a killed owner stays in the file until the next owner replaces it.
     if (pid !== undefined && isAlive(pid)) return pid;
     if (performance.now() >= deadline) return undefined;
     await delay(NAME_POLL_MS);
@@ -152,7 +160,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // A process of another user exists, too.
+    // EPERM: the process exists but belongs to another user.
     return codeOf(error) === 'EPERM';
   }
 }

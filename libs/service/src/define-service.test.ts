@@ -20,7 +20,7 @@ import { defineService } from './define-service.ts';
 import type { ServiceParts } from './service.ts';
 import type { ServiceConfig, ServiceHost } from './service-host.ts';
 
-/** A service that records what happens to its parts, in order. */
+/** Defines a service that records the start, stop and close of its parts in order. */
 function recorded(
   change: {
     readonly prepare?: () => Promise<void>;
@@ -102,7 +102,7 @@ it('starts in order, drains calls before work and flushes the outbox before clos
   ]);
 });
 
-it('reports no health and starts no work if the preparation fails', async () => {
+it('neither reports SERVING nor starts background work if `prepare` fails', async () => {
   const prepare = () => Promise.reject(new Error('no'));
   const { steps, create } = recorded({ prepare });
   const service = await create();
@@ -111,7 +111,7 @@ it('reports no health and starts no work if the preparation fails', async () => 
   await service.stop();
 });
 
-it('reports NOT_SERVING while its clock is far from those of its peers (BD-3)', async () => {
+it('reports NOT_SERVING while its clock is skewed (BD-3)', async () => {
   const clock = new ManualClock();
   const { steps, create, hosts } = recorded({ clock });
   const service = await create();
@@ -132,13 +132,13 @@ it('reports NOT_SERVING when the disk of its SQLite file has failed (SYS-4)', as
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const { steps, stores, create } = recorded({ file: join(folder, 'service.db') });
   const service = await create();
-  // Its last event cannot be stored.
+  // Stopping fails, because the last event cannot be stored.
   onTestFinished(() => service.stop().catch(() => undefined));
   await service.start();
   steps.length = 0;
   const sync = vi.spyOn(fs, 'fdatasync');
   sync.mockImplementationOnce((_file, done) => done(new Error('EIO')));
-  // For modules that import the function by its name.
+  // Updates the named imports of the function in other modules.
   syncBuiltinESMExports();
   const message = { eventId: 'e', subject: 's', payload: new Uint8Array() };
   const written = stores[0]?.transaction(async (trx) =>
@@ -150,7 +150,7 @@ it('reports NOT_SERVING when the disk of its SQLite file has failed (SYS-4)', as
   await vi.waitFor(() => expect(steps).toEqual(['not serving']));
 });
 
-it('stops all background work and flushes the outbox after one cannot stop (SYS-4)', async () => {
+it('stops all background work and flushes the outbox even if one background task fails to stop (SYS-4)', async () => {
   const stuck = { start: () => undefined, stop: () => Promise.reject(new Error('stuck')) };
   const { steps, create } = recorded({ background: [stuck] });
   const service = await create();
@@ -163,7 +163,7 @@ it('stops all background work and flushes the outbox after one cannot stop (SYS-
   ]);
 });
 
-it('closes what was opened when opening fails, and names why it failed to open', async () => {
+it('closes the opened resources when opening fails, and rejects with the original error', async () => {
   const closed = vi.fn(() => Promise.reject(new Error('cannot close')));
   const failing = defineService({
     name: 'spawn-budget',
@@ -181,7 +181,7 @@ it('closes what was opened when opening fails, and names why it failed to open',
   expect(closed).toHaveBeenCalledTimes(1);
 });
 
-it('logs what a stop that takes over a second waits for (SYS-3)', async () => {
+it('logs what the service waits for when a stop takes over a second (SYS-3)', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const { log, create } = recorded({ drain: () => promise });
   const info = vi.spyOn(log, 'info');

@@ -21,23 +21,23 @@ export interface ServiceDefinition<
   E extends object,
 > {
   readonly name: N;
-  /** The services whose keys are trusted; default: all whose address is known. */
+  /** The services whose keys are trusted; default: all services with a known address. */
   readonly trusts?: readonly ServiceName[];
   readonly open: (host: ServiceHost<C, P>) => Promise<OpenedService<E>>;
 }
 
 /**
- * Defines a service: one start order, one drain order and one health state for all of them.
+ * Defines a service. All services have the same start order, drain order and health reporting.
  *
- * - Open: signing key, trusted keys, then what `open` opens. If it throws, everything opened so far is closed.
- * - Start: `prepare`, outbox relay, background work, then health reports SERVING, and NOT_SERVING while the database
- *   is unavailable or the clock is far from those of the peers.
- * - Stop: health reports NOT_SERVING, listeners drain while `drain` ends in-flight work; background work stops;
- *   the outbox is flushed; resources close in reverse order. Stopping again returns the same promise. A stop that takes
- *   over a second logs what it waits for.
+ * Opening a service loads the signing key and the trusted keys, then calls `open`. If `open` throws, everything that is
+ * already open is closed. Starting it runs `prepare`, starts the outbox relay and the background work, and then reports
+ * SERVING, or NOT_SERVING while the database is unavailable or the clock is skewed. Stopping it reports NOT_SERVING,
+ * drains the listeners while `drain` ends in-flight work, stops the background work, flushes the outbox and closes the
+ * resources in reverse order. Stopping again returns the same promise. If a stop takes over a second, the service logs
+ * what it waits for.
  *
- * @returns the function that creates the service: its ports are bound, and nothing is served before `start()`.
- *   It throws what opening the store, the keys and the listeners throws.
+ * @returns a function that creates the service. The created service has bound its ports, but serves nothing before
+ *   `start()`. The function rejects with the errors of opening the store, the keys and the listeners.
  */
 export function defineService<
   N extends ServiceName,
@@ -52,9 +52,9 @@ export function defineService<
     try {
       return await create(definition, config, parts, resources);
     } catch (error) {
-      // The reason is why the service did not open, not what then failed to close.
+      // Rejects with the error of opening; errors of closing are only logged.
       await resources.close().catch((closing: unknown) => {
-        parts.telemetry.log.warn({ err: closing }, 'failed to close what was opened');
+        parts.telemetry.log.warn({ err: closing }, 'failed to close resources');
       });
       throw error;
     }

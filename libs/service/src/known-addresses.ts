@@ -1,7 +1,7 @@
 import { type Addresses, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { isWritError } from '@writ/kernel';
 
-/** The addresses of `services` that are known so far, from which to fetch their keys. */
+/** Returns the addresses of those `services` whose address is already known, for fetching their keys. */
 export function knownAddresses(
   addressOf: (service: ServiceName) => string,
   services: readonly ServiceName[] = SERVICE_NAMES,

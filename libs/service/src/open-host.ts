@@ -32,7 +32,7 @@ import { MarkKeeper } from './stores/mark-keeper.ts';
 import { StoreAvailability } from './stores/store-availability.ts';
 import { observeCommits, observeOutbox } from './stores/store-metrics.ts';
 
-/** Opens what every service has: keys, store with outbox, and listener. */
+/** Opens the resources that every service needs: keys, store with outbox, and listener. */
 export class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHost<C, P> {
   readonly config: C;
   readonly parts: P;
@@ -139,7 +139,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     return store;
   }
 
-  /** Keeps the marker of the store, if its location has one. */
+  /** Creates the mark keeper of the store, if a marker is configured for its location. */
   async #keep<DB>(store: Store<DB>, onRecovery: OpenOptions<DB>['onRecovery']): Promise<void> {
     const { telemetry, clock } = this;
     const { store: location } = this.config;
@@ -155,9 +155,9 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
   }
 
   /**
-   * Calls `setServing` now and at every change: false while the database is unavailable, which a SQLite file is after
-   * its disk failed (SYS-4), or the clock is far from those of the peers (BD-3), and after the database went back in
-   * time (BD-4).
+   * Calls `setServing` now and whenever a monitored state changes: with false while the database is unavailable,
+   * including a SQLite file after a disk failure (SYS-4), while the clock is skewed (BD-3), and after the database went
+   * back in time (BD-4).
    */
   monitorHealth(setServing: (isServing: boolean) => void): void {
     const { telemetry, peerClocks, clock } = this;

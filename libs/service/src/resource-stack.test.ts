@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { ResourceStack } from './resource-stack.ts';
 
-it('closes the last resource first, all of them also after an error, and each once', async () => {
+it('closes each resource once in reverse order, even if one fails to close', async () => {
   const closed: string[] = [];
   const stack = new ResourceStack();
   stack.defer(async () => void closed.push('first'));

@@ -1,20 +1,20 @@
-/** What was opened, to be closed in reverse order: AsyncDisposableStack, which Node 22 lacks. */
+/** A stack of open resources that are closed in reverse order; replaces AsyncDisposableStack, which Node 22 lacks. */
 export class ResourceStack {
   readonly #closes: (() => unknown)[] = [];
 
-  /** Adds how to close one more resource. */
+  /** Adds a function that closes a resource. */
   defer(close: () => unknown): void {
     this.#closes.push(close);
   }
 
-  /** Adds a resource with how to close it, and returns the resource. */
+  /** Adds a resource with a function that closes it, and returns the resource. */
   adopt<T>(resource: T, close: (resource: T) => unknown): T {
     this.defer(() => close(resource));
     return resource;
   }
 
   /**
-   * Closes everything, the last first, also after an error; a second call has no effect.
+   * Closes all resources in reverse order, even if some fail to close; a second call has no effect.
    * @throws the first error
    */
   async close(): Promise<void> {

@@ -41,7 +41,7 @@ it.skipIf(!isNatsAvailable())(
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     onTestFinished(() => void child.kill('SIGKILL'));
-    // With all that it output.
+    // `close` is emitted after all output has been read.
     const ended = once(child, 'close');
     let output = '';
     child.stderr.on('data', (chunk: Buffer) => {

@@ -8,7 +8,7 @@ import { ResourceStack } from './resource-stack.ts';
 import type { Service, ServiceParts } from './service.ts';
 import { type ProcessSettings, readProcessSettings } from './settings/config.ts';
 
-/** What a service process reads of the configuration of its service. */
+/** The settings of the service that `runService` itself uses. */
 interface ProgramConfig {
   readonly dataDir: string;
   readonly store: { readonly dialect: 'sqlite' | 'postgres' };
@@ -41,7 +41,7 @@ export async function runService<C extends ProgramConfig>(
   }
 }
 
-/** The message of an error, and the server if a database is unreachable. */
+/** Returns the message of an error, with the address of the server if a database is unreachable. */
 function messageOf(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const isUnreachable = isWritError(error) && error.reason === 'STORE_UNREACHABLE';
@@ -106,7 +106,7 @@ async function serve<C extends ProgramConfig>({
   await service.start();
   const { address, edgeAddress } = service;
   const forClients = edgeAddress === undefined ? '' : `, for clients on ${edgeAddress}`;
-  // Subscribed before the line is printed, because its reader may send a signal at once.
+  // Registered before the line is printed, because the process that reads the line may send a signal at once.
   const shutdownSignal = signalled();
   console.log(`${name} listens on ${address}${forClients}`);
   await shutdownSignal;

@@ -4,18 +4,18 @@ import type { Clock } from '@writ/kernel';
 import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 
-/** What a service shares with its process. */
+/** The parts of a process that its services share. */
 export interface ServiceParts {
   readonly telemetry: Telemetry;
   readonly bus: Bus;
   /** Default: the system clock. */
   readonly clock?: Clock;
   /**
-   * `host:port` of a service, or a list for its replicas; called whenever a client or a fetch of keys needs the
-   * address, and throws while the address is unknown.
+   * `host:port` of a service, or a list for its replicas; called whenever a client or a key fetch needs the address.
+   * Throws while the address is unknown.
    */
   readonly addressOf: (service: ServiceName) => string;
-  /** The pools of workers that alone serve some tenants (SYS-6); default none. */
+  /** Worker pools that are dedicated to some tenants (SYS-6); default none. */
   readonly workerPools?: readonly WorkerPool[] | undefined;
   /** The certificate for calls between services; absent for cleartext. */
   readonly tls?: ServiceTls | undefined;
@@ -31,7 +31,7 @@ export interface Service {
   readonly address: string;
   /** `host:port` of the listener for clients, if there is one. */
   readonly edgeAddress?: string;
-  /** Number of durable commits since the start that a request waited for. */
+  /** Number of durable commits since the start, excluding commits that contain only background work. */
   readonly commits: number;
   /** Starts serving and background work. */
   start(): Promise<void>;

@@ -6,12 +6,12 @@ import { ResourceStack } from './resource-stack.ts';
 import type { ServiceParts } from './service.ts';
 import type { ServiceConfig } from './service-host.ts';
 
-/** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
+/** Maximum time to deliver the remaining events, ms; undelivered events stay in the outbox until the next start. */
 const FLUSH_MS = 2_000;
-/** A stop that takes longer logs what it waits for, ms. */
+/** Duration of a stop, ms, after which the service logs what the stop waits for. */
 const SLOW_STOP_MS = 1_000;
 
-/** What stops when a service stops. */
+/** The parts of a service that are stopped with it. */
 export interface StoppableService {
   /** The listener for services. */
   readonly server: RpcServer;
@@ -32,8 +32,8 @@ export interface StoppableService {
 }
 
 /**
- * Stops a service: health reports NOT_SERVING, listeners drain while `drain` of the service ends in-flight work, background
- * work stops, and the outbox is flushed (SYS-4).
+ * Stops a service: health reports NOT_SERVING, listeners drain while `drain` of the service ends in-flight work, the
+ * background work stops, and the outbox is flushed (SYS-4).
  */
 export async function shutDown(
   opened: StoppableService,

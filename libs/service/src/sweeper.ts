@@ -2,7 +2,7 @@ import { WakeableLoop } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { BackgroundWork } from './background-work.ts';
 
-/** Periodic work that no call triggers. */
+/** Periodic work, such as expiry, that runs independently of calls. */
 export type Sweep = () => Promise<unknown>;
 
 /** Runs sweeps one after the other at an interval; a failed sweep is logged and does not affect the others. */
@@ -14,8 +14,8 @@ export class Sweeper implements BackgroundWork {
   #isStopped = false;
 
   /**
-   * @param sweeps by name, as in logs
-   * @param isPaused whether no sweep begins now, such as while the clock is wrong
+   * @param sweeps sweeps by the name used in log lines
+   * @param isPaused whether sweeps are paused, for example while the clock is skewed
    */
   constructor(
     sweeps: Readonly<Record<string, Sweep>>,
@@ -30,12 +30,12 @@ export class Sweeper implements BackgroundWork {
     this.#loop = new WakeableLoop({ pass: () => this.#sweep(), intervalMs, onError });
   }
 
-  /** Begins with a sweep at once. */
+  /** Runs the sweeps at once, then at the interval. */
   start(): void {
     this.#loop.start();
   }
 
-  /** Begins no further sweep; resolves when the current one has ended. */
+  /** Starts no further sweep; resolves when the current sweep has ended. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#loop.stop();

@@ -17,7 +17,7 @@ export interface ChatRequest {
   readonly jsonMode: boolean;
   /** Names of the offered tools. */
   readonly tools: readonly string[];
-  /** Name of the tool that the model must call, when the request binds it. */
+  /** Name of the tool that the model must call, if the request sets `tool_choice` to a tool. */
   readonly toolChoice?: string;
   /** Sampling temperature, when the request sets one; the simulator ignores it. */
   readonly temperature?: number;

@@ -37,7 +37,7 @@ export interface Completion {
 /** Characters per token, as in {@link tokensOf}. */
 const CHARACTERS_PER_TOKEN = 4;
 
-/** A request with what its reply may refer to. */
+/** A request with the values that placeholders of its reply may refer to. */
 interface AnsweredRequest {
   readonly request: ChatRequest;
   readonly conversation: Conversation;
@@ -46,8 +46,8 @@ interface AnsweredRequest {
 }
 
 /**
- * Builds the answer of a scripted reply to a request. Ids are derived from the conversation, so that a
- * restarted simulator returns the same ones. Text over the request's token limit is truncated, unless the reply sets
+ * Builds the answer to a request from a scripted reply. Ids are derived from the conversation, so that a restarted
+ * simulator returns the same ids. Text over the request's token limit is truncated, unless the reply sets
  * `finish_reason`.
  * @throws PlaceholderError when the request lacks a value that the reply refers to
  */

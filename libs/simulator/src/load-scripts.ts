@@ -57,7 +57,7 @@ export function loadScripts(directory: string): Script[] {
 }
 
 /**
- * Validates scripts that are written in code, and that their names are unique.
+ * Validates scripts that are defined in code and checks that their names are unique.
  * @throws ConfigError naming the script and the entry of every problem
  */
 export function checkScripts(scripts: readonly Script[]): void {

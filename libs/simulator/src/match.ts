@@ -10,7 +10,7 @@ export interface Conversation {
   /** Text of the last user message. */
   readonly user: string;
   readonly lastRole: string;
-  /** Assistant messages so far. */
+  /** Number of assistant messages in the request. */
   readonly turn: number;
   /** Text of the last tool message since the last user message. */
   readonly toolResult: string | undefined;
@@ -56,7 +56,7 @@ export function matchEntry(
   return index === -1 ? undefined : index;
 }
 
-/** Describes the request for the error that no entry matches. */
+/** Describes the request, for errors about requests that cannot be answered. */
 export function describeConversation(conversation: Conversation): string {
   const { model, turn, lastRole, toolResult, json, user } = conversation;
   const steps = valueAt(json, 'state_summary.steps_completed');
@@ -102,7 +102,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Most messages are plain text.
+    // Expected: most messages are plain text and not JSON.
     return undefined;
   }
 }

@@ -12,7 +12,7 @@ import { writeError } from './write-reply.ts';
 export interface ModelSimulatorOptions {
   /** Scripts, or a folder with scripts in YAML. */
   readonly scripts: readonly Script[] | string;
-  /** Script for models that name none; default: the only script, if there is exactly one. */
+  /** Script for models whose name does not begin with `sim:`; default: the only script, if there is exactly one. */
   readonly defaultScript?: string;
   /** Default 0: a free port. */
   readonly port?: number;
@@ -24,7 +24,7 @@ export interface ModelSimulatorOptions {
    */
   readonly requestLog?: string;
   readonly clock?: Clock;
-  /** Called before each answer, which waits for it. */
+  /** Called before each answer; the answer is sent after the returned promise resolves. */
   readonly beforeAnswer?: (chat: ChatRequest) => Promise<void>;
 }
 

@@ -27,7 +27,7 @@ export interface LoggedRequest extends RequestRecord {
 
 /**
  * Reads a request log. Skips a line that a crash truncated.
- * @param file path; a missing file counts as empty
+ * @param file path; a missing file is treated as empty
  * @example
  * ```ts
  * import { readRequestLog } from '@writ/simulator';
@@ -50,7 +50,7 @@ export function readRequestLog(file: string): RequestRecord[] {
     });
 }
 
-/** Ends the line that a crash truncated, if there is one, so that the next record has a line of its own. */
+/** Appends a newline to a last line that a crash truncated, so that the next record starts on a new line. */
 function endLastLine(file: string): void {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   if (text !== '' && !text.endsWith('\n')) appendFileSync(file, '\n');

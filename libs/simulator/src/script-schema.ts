@@ -6,7 +6,7 @@ const positive = { type: 'integer', minimum: 1 };
 const texts = {
   anyOf: [
     { title: 'text', type: 'string', minLength: 1 },
-    { title: 'a list of texts', type: 'array', minItems: 1, items: { type: 'string' } },
+    { title: 'a list of strings', type: 'array', minItems: 1, items: { type: 'string' } },
   ],
 };
 

@@ -8,8 +8,8 @@ export type Json =
   | { readonly [key: string]: Json };
 
 /**
- * Conditions on a request; all that are present must hold. They depend on the request alone, so that a
- * restarted simulator answers the same.
+ * Conditions on a request; all conditions that are set must be met. They depend only on the request, so that a
+ * restarted simulator gives the same answers.
  */
 export interface When {
   /** The requested model; a trailing `*` is a wildcard. */
@@ -51,11 +51,11 @@ export interface ScriptedUsage {
 }
 
 /**
- * The answer to a request: exactly one of `json`, `text`, `tool_calls` (optionally with `text`) and
- * `error`, or `garbage`, alone or with content; and options for its delivery. Texts may contain
- * `${json:path}` and `${tool:path}`, values from the JSON of the last user message or of a tool message
- * after it, where `|` separates alternative paths, and `${value:name}`, one of the script's `values`. A
- * text that consists of one placeholder keeps the type of its value.
+ * The answer to a request and options for its delivery. Exactly one of `json`, `text`, `tool_calls` (optionally with
+ * `text`) and `error` is required, unless `garbage` is set, which can be combined with content but not with `error`.
+ * Texts may contain `${json:path}` and `${tool:path}`, values from the JSON of the last user message or of a tool
+ * message after it, where `|` separates alternative paths, and `${value:name}`, one of the script's `values`. A text
+ * that consists of one placeholder keeps the type of its value.
  */
 export interface Reply {
   /** Sent as JSON text. */

@@ -176,7 +176,7 @@ describe('script files', () => {
     expect(() => loadScripts(folder({}))).toThrow('contains no script (*.yaml or *.yml).');
   });
 
-  it('written in code are validated too', async () => {
+  it('are validated like scripts that are written in code', async () => {
     const one = { name: 'one', entries: [{ reply: {} }] };
     await expect(createModelSimulator({ scripts: [one, one] })).rejects.toThrow(
       /one\.entries\.0\.reply: a reply requires one of[\s\S]*Script name "one" is not unique\./,

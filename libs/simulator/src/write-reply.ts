@@ -141,7 +141,7 @@ function deltasOf({ text, toolCalls }: Completion, size: number): object[] {
   return deltas;
 }
 
-/** Splits by code point, never inside a surrogate pair. */
+/** Splits `text` into pieces of `size` code points, never inside a surrogate pair. */
 function pieces(text: string, size: number): string[] {
   const characters = [...text];
   return Array.from({ length: Math.ceil(characters.length / size) }, (_, index) =>

@@ -2,13 +2,13 @@
 export interface ObservedCommit {
   /** The result of {@link CommitObserver.caller} for each transaction that wrote. */
   readonly callers: readonly unknown[];
-  /** When the commit's first transaction was started, before its wait for locks; ms of `performance.now()`. */
+  /** When the commit's first transaction started, before it waited for locks; `performance.now()` in ms. */
   readonly startedAt: number;
 }
 
 /** Observes the commits of a store; must not throw. */
 export interface CommitObserver {
-  /** Called in the context of each transaction request; the result is returned with the commit. */
+  /** Called in the async context of each caller of a transaction; the result is passed to `committed` in `callers`. */
   caller(): unknown;
   committed(commit: ObservedCommit): void;
   /** Called for each transaction that failed because the disk is full. */

@@ -2,7 +2,7 @@ import { InternalError, NotImplementedError } from '@writ/kernel';
 
 const TRANSACTION_CONTROL = /^\s*(begin|commit|end|rollback|savepoint|release)\b/i;
 
-/** @throws InternalError STORE_TRANSACTION_CONTROL if `sql` begins or ends a transaction */
+/** Throws InternalError STORE_TRANSACTION_CONTROL if `sql` begins or ends a transaction or uses a savepoint. */
 export function refuseTransactionControl(sql: string): void {
   if (!TRANSACTION_CONTROL.test(sql)) return;
   throw new InternalError(

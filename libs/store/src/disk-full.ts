@@ -1,6 +1,6 @@
 import { OverloadedError } from '@writ/kernel';
 
-/** The error of a write for which the disk, or a limit of the database, has no space. */
+/** Returns the error for a write that fails because the disk is full or the database has reached its size limit. */
 export function diskFull(
   label: string,
   metadata: Readonly<Record<string, string>>,
@@ -14,7 +14,7 @@ export function diskFull(
   );
 }
 
-/** Whether an error is {@link diskFull}. */
+/** Whether an error was created by {@link diskFull}. */
 export function isDiskFull(error: unknown): boolean {
   return error instanceof OverloadedError && error.reason === 'STORE_DISK_FULL';
 }

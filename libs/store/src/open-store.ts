@@ -9,9 +9,10 @@ export interface OpenStoreOptions extends Omit<StoreOptions, 'marker'> {
 }
 
 /**
- * Opens the store of a service and runs the missing migrations in one transaction, once for all processes that start
- * together. A missing file is created with its directory, unless its marker says that it had data. A missing schema is
- * always created; if the marker says that it had data, it stays empty and STORE_EMPTIED is thrown.
+ * Opens the store of a service and runs the missing migrations in one transaction; if several processes start together,
+ * only one of them runs the migrations. A missing file is created with its directory, unless its marker shows that it
+ * had data. A missing schema is always created; if the marker shows that it had data, the schema stays empty and
+ * STORE_EMPTIED is thrown.
  * @throws PreconditionError STORE_EMPTIED, STORE_BEHIND, STORE_SCHEMA_TOO_NEW, STORE_MIGRATION_CHANGED,
  *   STORE_POSTGRES_TOO_OLD, STORE_WITHOUT_LOCKS; InvalidRequestError INVALID_FILE for an unreadable marker;
  *   InternalError STORE_MIGRATION_FAILED, STORE_INVALID_MIGRATION_NAME, STORE_INVALID_SCHEMA_NAME; UnavailableError

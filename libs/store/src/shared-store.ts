@@ -20,7 +20,7 @@ export interface SharedStoreOptions<DB> extends OpenStoreOptions {
 
 /**
  * Opens the store of a service and joins the replicas that share it.
- * @throws what openStore throws
+ * @throws the errors of openStore
  */
 export async function openSharedStore<DB>({
   onCommit,

@@ -4,10 +4,10 @@ import type { Kysely, Transaction } from 'kysely';
 /** The supported databases. */
 export type StoreDialect = 'sqlite' | 'postgres';
 
-/** Where a service records, outside its database, how far the database has come (BD-4). */
+/** Location of the marker file in which a service records the latest mark of its database (BD-4). */
 export interface MarkerLocation {
   readonly file: string;
-  /** How often a store in use is marked, ms. */
+  /** Interval at which a service that uses the database raises and records its mark, ms. */
   readonly everyMs: number;
 }
 
@@ -16,7 +16,7 @@ export type StoreLocation =
   | {
       readonly dialect: 'sqlite';
       readonly file: string;
-      /** Where the service records how far the database has come; default: nowhere. */
+      /** Location of the marker file; default: the mark is not recorded in a file. */
       readonly marker?: MarkerLocation;
     }
   | {
@@ -24,10 +24,11 @@ export type StoreLocation =
       readonly marker?: MarkerLocation;
       readonly url: string;
       readonly schema: string;
-      /** Limits of its sessions; omitted ones have defaults. */
+      /** Limits of the sessions of the service; omitted limits have defaults. */
       readonly limits?: Partial<PostgresLimits>;
       /**
-       * Whether transactions that name their runs, tenant or resource are serialized like the others. Default false.
+       * Whether all transactions are serialized, including transactions that name their runs, tenant or resource.
+       * Default false.
        */
       readonly oneAtATime?: boolean;
     };
@@ -36,17 +37,22 @@ export type StoreLocation =
 export interface PostgresLimits {
   /** Time limit of a transaction and of a statement; default 5 000. */
   readonly statementTimeoutMs: number;
-  /** Maximum wait for the write lock of other processes; default 8 000. */
+  /** Maximum wait for a lock that another transaction holds; default 8 000. */
   readonly lockTimeoutMs: number;
-  /** Idle time in a transaction after which the server ends the session; default: one second above the statement's. */
+  /**
+   * Idle time in a transaction after which the server ends the session; default: `statementTimeoutMs` plus one second.
+   */
   readonly idleTimeoutMs: number;
   /** Time limit for opening a session; default 5 000. */
   readonly connectTimeoutMs: number;
-  /** Sessions for reads outside of transactions; default 4. Two more signal liveness and lead the relay. */
+  /**
+   * Sessions for reads outside of transactions; default 4. Two further sessions signal liveness and hold the leadership
+   * of the outbox relay.
+   */
   readonly poolSize: number;
   /**
-   * Sessions that write; default 4. More than one is opened only for transactions that name different runs, tenants or
-   * resources.
+   * Maximum number of sessions that write; default 4. More than one session is opened only for transactions that name
+   * different runs, tenants or resources.
    */
   readonly writers: number;
 }
@@ -55,17 +61,18 @@ export interface PostgresLimits {
 export type StoreTransaction<DB> = Transaction<DB>;
 
 /**
- * The usual {@link TransactionOptions.commitDelayMs}, ms. Most runs commit to each of their databases at shorter
- * intervals, so that a delayed transaction rarely needs a commit of its own.
+ * The usual value of {@link TransactionOptions.commitDelayMs}, ms. Most runs commit to each of their databases more
+ * often than this, so a delayed transaction rarely needs a separate commit.
  */
 export const COMMIT_DELAY_MS = 250;
 
 /** Options of a transaction. */
 export interface TransactionOptions {
   /**
-   * The only run whose rows the transaction reads or writes. On PostgreSQL, transactions of different runs overlap;
-   * those of one run, and those without `run`, `runs`, `tenant` and `resource`, do not. Rows that belong to no run may only be
-   * read, and only if every transaction that writes them has none of these options.
+   * The only run whose rows the transaction reads or writes. On PostgreSQL, transactions of different runs overlap.
+   * Transactions of the same run are serialized, and a transaction without `run`, `runs`, `tenant` and `resource`
+   * overlaps no other transaction. Rows that belong to no run must not be written, and may be read only if all
+   * transactions that write them have none of these options.
    */
   readonly run?: RunKey | undefined;
   /** Like `run`, for a transaction that reads or writes rows of several runs. */
@@ -73,35 +80,39 @@ export interface TransactionOptions {
   /** Like `run`, for a transaction that reads or writes rows of several runs of one tenant, and of no other tenant. */
   readonly tenant?: string | undefined;
   /**
-   * Name of rows that belong to no run, such as those of a background loop or of one slice of a tenant, alone or together
-   * with `run`. Transactions of one resource do not overlap. Only transactions with this resource, or without any of
-   * these options, write these rows; if every transaction with the resource names a run of one tenant, also those with
-   * this `tenant`.
+   * Name of a group of rows that belong to no run, such as the rows of a background loop or of one slice of a tenant;
+   * can be combined with `run`. Transactions with the same resource do not overlap. Only transactions with this
+   * resource, or without any of these options, may write these rows. If every transaction with the resource names a run
+   * of one tenant, transactions with this `tenant` may write them too.
    */
   readonly resource?: string | undefined;
-  /** Goes before waiting transactions that are not urgent: halts must not wait for a flood of requests (BD-2). */
+  /**
+   * Runs before waiting transactions that are not urgent, so that a halt does not wait for a flood of requests (BD-2).
+   */
   readonly urgent?: boolean;
-  /** No request waits for it (relay, chainer, pruning); counted separately. */
+  /**
+   * Marks a transaction that no request waits for (relay, chainer, pruning). Background commits are counted separately.
+   */
   readonly background?: boolean;
   /**
-   * Commit without waiting for fsync: a power failure may lose the transaction until the next durable commit, a
-   * crash of the process does not. For repeatable writes that no response depends on; background only. Ignored
-   * by databases without relaxed durability.
+   * Commit without waiting for fsync: a power failure may lose the transaction until the next durable commit, a crash
+   * of the process does not. For writes that can be repeated and that no response depends on; background transactions
+   * only. Ignored by databases that do not support relaxed durability.
    */
   readonly relaxedDurability?: boolean;
   /**
-   * Longest wait for another transaction that shares the commit, ms, usually {@link COMMIT_DELAY_MS}; default 0. The
-   * work runs with that transaction, in the order of arrival, or alone after this time. For work that no response waits
-   * for (CO-1). Ignored by databases that replicas share.
+   * Longest wait for another transaction with which to share the commit, ms, usually {@link COMMIT_DELAY_MS}; default
+   * 0. The transaction runs together with the other one, in the order of arrival, or alone after this time. For
+   * transactions that no response waits for (CO-1). Ignored by databases that replicas share.
    */
   readonly commitDelayMs?: number;
 }
 
 /**
- * The store of a service. The declared type of a column determines what it reads as on every dialect: `bigint`
- * bigint, `integer` number, `boolean` boolean, `timestamptz` Date, `bytea` Uint8Array, `text` string, `real` number.
- * Computed integers (`sum`, `max`, `coalesce`) have no declared type; convert them with `int64()` (EM-4). Times come
- * from the service's clock, never from SQL.
+ * The store of a service. The declared type of a column determines its JavaScript type, the same on every dialect:
+ * `bigint` bigint, `integer` number, `boolean` boolean, `timestamptz` Date, `bytea` Uint8Array, `text` string, `real`
+ * number. Computed integers (`sum`, `max`, `coalesce`) have no declared type; convert them with `int64()` (EM-4). Times
+ * come from the service's clock, never from SQL.
  */
 export interface Store<DB> {
   readonly dialect: StoreDialect;
@@ -116,9 +127,9 @@ export interface Store<DB> {
   /**
    * Runs `work` in a transaction and resolves with its result once it is durable. If `work` throws, the transaction is
    * rolled back and the error passes through. Transactions run one after the other in order of arrival, urgent ones
-   * first. On PostgreSQL, transactions that name different runs, tenants or resources overlap. Waiting ones may share a
-   * commit, in which each still fails alone. Nothing is retried. `work` must only make database calls, because other
-   * transactions wait for it.
+   * first. On PostgreSQL, transactions that name different runs, tenants or resources overlap. Waiting transactions may
+   * share a commit; each still fails alone. The store does not retry. `work` must only make database calls, because
+   * other transactions wait for it.
    * @throws InternalError STORE_NESTED_TRANSACTION if called inside of a transaction of this store,
    *   STORE_TRANSACTION_LOST; DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY,
    *   STORE_COMMIT_FAILED, STORE_COMMIT_UNKNOWN, STORE_UNREACHABLE, STORE_DISK_FAILED, STORE_CLOSED; ConflictError
@@ -130,18 +141,21 @@ export interface Store<DB> {
   ): Promise<T>;
 
   /**
-   * Resolves when the database answers and accepts writes. Takes no lock, unless the last attempt to open a session for
-   * writes failed: then it runs an empty transaction. An unresponsive server is reported after the timeouts of its
-   * sessions. A SQLite file is available until its disk has failed.
+   * Resolves when the database answers and accepts writes. If the last attempt to open a session for writes failed,
+   * runs an empty transaction; otherwise takes no lock. An unresponsive server is reported after the timeouts of its
+   * sessions. A SQLite store is available until a disk failure.
    * @throws UnavailableError STORE_UNREACHABLE, STORE_BUSY, STORE_DISK_FAILED, STORE_CLOSED; OverloadedError
    *   STORE_QUEUE_FULL
    */
   checkAvailable(): Promise<void>;
 
-  /** Number of durable commits with writes since opening that a request waited for. */
+  /**
+   * Number of durable commits with writes since the store was opened, excluding commits that contained only background
+   * work.
+   */
   readonly commits: number;
 
-  /** Number of durable commits with writes since opening that held only background work. */
+  /** Number of durable commits with writes since the store was opened that contained only background work. */
   readonly backgroundCommits: number;
 
   /** Rejects new transactions, waits for accepted ones and closes. Idempotent. */

@@ -1,8 +1,8 @@
 import { DeadlineError, withTimeout } from '@writ/kernel';
 
 /**
- * Limits the time of a transaction's work.
- * @param label the database in error messages
+ * Rejects if `work`, the callback of a transaction, takes longer than `limitMs`.
+ * @param label name of the database in error messages
  * @throws DeadlineError STORE_TRANSACTION_TIMEOUT
  */
 export async function withTransactionTimeout<T>(

@@ -4,7 +4,7 @@ import { entry } from './ledger.ts';
 import { entryIds, openLedger, PLACES } from './open-ledger.ts';
 
 describe.each(PLACES)('actions after the commit of a transaction in %s', (place) => {
-  it('run once, in order, when the transaction is durable, and never when it is undone (SYS-1)', async () => {
+  it('run once, in order, when the transaction is durable, and never after a rollback (SYS-1)', async () => {
     const { store } = await openLedger(place);
     const done: string[] = [];
     const attempt = async (name: string, fails: boolean) =>

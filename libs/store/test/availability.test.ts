@@ -11,7 +11,7 @@ import { openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
 const UNREACHABLE = { reason: 'STORE_UNREACHABLE' };
 
 describe.each(PLACES)('the availability of a store in %s', (place) => {
-  it('is given while it is open (SYS-4)', async () => {
+  it('is reported until the store is closed (SYS-4)', async () => {
     const { store } = await openLedger(place);
     await expect(store.checkAvailable()).resolves.toBeUndefined();
     await store.close();
@@ -19,7 +19,10 @@ describe.each(PLACES)('the availability of a store in %s', (place) => {
   });
 });
 
-/** A role whose sessions can be limited, a location for it, and a session of the superuser. */
+/**
+ * Creates a role whose connections can be limited. Returns the role, a location that uses it, and a session of the
+ * superuser.
+ */
 async function limitedRole() {
   const { location } = await openLedger('PostgreSQL');
   if (location.dialect !== 'postgres') throw new Error('unreachable');
@@ -40,7 +43,7 @@ async function limitedRole() {
 }
 
 describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () => {
-  it('ends when no session for writes can be opened, and returns without a request (SYS-4)', async () => {
+  it('is lost when no session for writes can be opened, and is restored without a request (SYS-4)', async () => {
     const { role, admin, location } = await limitedRole();
     const { store } = await openLedgerAt(location);
     const write = () =>
@@ -53,8 +56,8 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     await store.checkAvailable();
     await admin.query(`alter role ${role} connection limit 1`);
     await admin.query('select pg_terminate_backend($1)', [rows[0]?.pid]);
-    // The session for reads is the one that the limit leaves. The first write finds that its session is lost, the next
-    // one that none can be opened.
+    // The connection limit leaves only the session for reads. The first write fails because its session was terminated,
+    // the next one because no session can be opened.
     await vi.waitFor(async () => {
       await expect(write()).rejects.toMatchObject(UNREACHABLE);
       await expect(store.checkAvailable()).rejects.toMatchObject(UNREACHABLE);
@@ -94,7 +97,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     await write('run-2').ended;
   });
 
-  it('ends on a standby server, which accepts reads, until it is promoted (SYS-4)', async () => {
+  it('is lost on a standby server, which accepts reads, until the server is promoted (SYS-4)', async () => {
     const [port = 0] = await freePorts(1);
     const postgres = await startDedicatedPostgres(port);
     onTestFinished(() => postgres.stop());
@@ -121,7 +124,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     await vi.waitFor(() => store.checkAvailable());
   });
 
-  it('ends when this replica is invisible to others for longer than a reconnect (SYS-4)', async () => {
+  it('is lost when the other replicas have not seen this replica as alive for three seconds (SYS-4)', async () => {
     const { role, admin, location } = await limitedRole();
     const store = await openSharedStore<LedgerDatabase>({
       location,
@@ -131,7 +134,8 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     onTestFinished(() => store.close());
     await store.transaction(async (trx) => trx.selectFrom('entry').select('id').execute());
     await store.checkAvailable();
-    // The sessions for reads and writes stay; that of the presence is lost and cannot be opened again.
+    // The sessions for reads and writes stay open. The session that signals liveness is terminated and cannot be
+    // reopened.
     await admin.query(`alter role ${role} connection limit 2`);
     const presence = `select pg_terminate_backend(a.pid) from pg_stat_activity a
       where usename = $1 and exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory')`;

@@ -27,7 +27,7 @@ describe.each(['a file', 'memory'] as const)('the delay of a commit in %s', (pla
     expect(store.commits).toBe(2);
   });
 
-  it('runs delayed transactions when the store closes (CO-1)', async () => {
+  it('ends when the store closes (CO-1)', async () => {
     const { store } = await openLedger(place);
     const delayed = store.transaction(
       (trx) => trx.insertInto('entry').values(entry('a')).execute(),
@@ -37,7 +37,7 @@ describe.each(['a file', 'memory'] as const)('the delay of a commit in %s', (pla
     expect(store.commits).toBe(1);
   });
 
-  it('commits alone after the delay, also when a later transaction fails (CO-1)', async () => {
+  it('ends with a separate commit, even if a later transaction fails (CO-1)', async () => {
     const { store } = await openLedger(place);
     const insert = (id: string) =>
       store.transaction((trx) => trx.insertInto('entry').values(entry(id)).execute(), {

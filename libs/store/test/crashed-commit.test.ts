@@ -13,89 +13,92 @@ import { openPausableProxy } from './pausable-proxy.ts';
 
 const TRIES = 5;
 
-describe.skipIf(!isPostgresAvailable())('a PostgreSQL that crashes during a COMMIT', () => {
-  let postgres: DedicatedPostgres;
+describe.skipIf(!isPostgresAvailable())(
+  'a COMMIT during which the PostgreSQL server crashes',
+  () => {
+    let postgres: DedicatedPostgres;
 
-  beforeAll(async () => {
-    const [port = 0] = await freePorts(1);
-    postgres = await startDedicatedPostgres(port);
-  }, 120_000);
-  afterAll(() => postgres?.stop());
+    beforeAll(async () => {
+      const [port = 0] = await freePorts(1);
+      postgres = await startDedicatedPostgres(port);
+    }, 120_000);
+    afterAll(() => postgres?.stop());
 
-  /**
-   * Crashes the server under a COMMIT, lets another replica commit until it has been given the number that
-   * the lost transaction had, and only then lets the first one ask what became of its own.
-   * @returns its outcome; undefined if the server did not assign the id
-   */
-  async function crashUnder(
-    schema: string,
-    crash: (held: HeldCommit) => Promise<void>,
-  ): Promise<unknown> {
-    const proxy = await openPausableProxy(postgres.address);
-    onTestFinished(() => proxy.close());
-    const location = { dialect: 'postgres', schema } as const;
-    const { store: beside } = await openLedgerAt({ ...location, url: postgres.url() });
-    const limits = { connectTimeoutMs: 60_000 };
-    const url = postgres.url(proxy.address);
-    const { store } = await openLedgerAt({ ...location, url, limits });
-    const held = await holdCommits(beside, postgres.url(), schema);
-    // A transaction id is not reused once the server has written part of the transaction.
-    await held.admin.query(`alter system set wal_writer_delay = '10s'`);
-    await held.admin.query('select pg_reload_conf()');
-    let number = 0n;
-    const writing = store.transaction(async (trx) => {
-      number = await numberOf(trx);
-      await trx.insertInto('entry').values(entry('lost')).execute();
-    });
-    const outcome = writing.catch((error: unknown) => error);
-    await held.arrived();
-    proxy.shut();
-    await crash(held);
-    let next = 0n;
-    await expect
-      .poll(async () => {
-        next = await beside.transaction(async (trx) => {
-          await trx.insertInto('account').values({ name: 'other', balance: 1n }).execute();
-          return await numberOf(trx);
-        });
-        return next;
-      })
-      .toBeGreaterThan(0n);
-    proxy.open();
-    const answer = await outcome;
-    expect(await entryIds(beside)).toEqual([]);
-    return next === number ? answer : undefined;
-  }
+    /**
+     * Crashes the server during a COMMIT, lets another replica commit until it is assigned the transaction id of the
+     * lost transaction, and only then lets the first replica query the status of its transaction.
+     * @returns the outcome of the lost transaction; undefined if the server did not reuse its id
+     */
+    async function crashUnder(
+      schema: string,
+      crash: (held: HeldCommit) => Promise<void>,
+    ): Promise<unknown> {
+      const proxy = await openPausableProxy(postgres.address);
+      onTestFinished(() => proxy.close());
+      const location = { dialect: 'postgres', schema } as const;
+      const { store: beside } = await openLedgerAt({ ...location, url: postgres.url() });
+      const limits = { connectTimeoutMs: 60_000 };
+      const url = postgres.url(proxy.address);
+      const { store } = await openLedgerAt({ ...location, url, limits });
+      const held = await holdCommits(beside, postgres.url(), schema);
+      // A transaction id is not reused once the server has written part of the transaction.
+      await held.admin.query(`alter system set wal_writer_delay = '10s'`);
+      await held.admin.query('select pg_reload_conf()');
+      let number = 0n;
+      const writing = store.transaction(async (trx) => {
+        number = await numberOf(trx);
+        await trx.insertInto('entry').values(entry('lost')).execute();
+      });
+      const outcome = writing.catch((error: unknown) => error);
+      await held.arrived();
+      proxy.shut();
+      await crash(held);
+      let next = 0n;
+      await expect
+        .poll(async () => {
+          next = await beside.transaction(async (trx) => {
+            await trx.insertInto('account').values({ name: 'other', balance: 1n }).execute();
+            return await numberOf(trx);
+          });
+          return next;
+        })
+        .toBeGreaterThan(0n);
+      proxy.open();
+      const answer = await outcome;
+      expect(await entryIds(beside)).toEqual([]);
+      return next === number ? answer : undefined;
+    }
 
-  it.each([
-    [
-      'the whole server',
-      async () => {
-        await postgres.kill();
-        await postgres.start();
+    it.each([
+      [
+        'the whole server',
+        async () => {
+          await postgres.kill();
+          await postgres.start();
+        },
+      ],
+      [
+        'one of its sessions',
+        async ({ admin }: HeldCommit) => {
+          const { rows } = await admin.query<{ pid: number }>('select pg_backend_pid() as pid');
+          process.kill(rows[0]?.pid ?? Number.NaN, 'SIGKILL');
+        },
+      ],
+    ])(
+      'has an unknown outcome if %s is killed and another transaction reuses the transaction id (SYS-4)',
+      async (what, crash) => {
+        for (let n = 0; n < TRIES; n += 1) {
+          const schema = `${what.replaceAll(' ', '_')}_${n}`;
+          const answer = await crashUnder(schema, crash);
+          if (answer === undefined) continue;
+          expect(answer).toMatchObject({ kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' });
+          return;
+        }
+        expect.fail('the transaction id was never reused');
       },
-    ],
-    [
-      'one of its sessions',
-      async ({ admin }: HeldCommit) => {
-        const { rows } = await admin.query<{ pid: number }>('select pg_backend_pid() as pid');
-        process.kill(rows[0]?.pid ?? Number.NaN, 'SIGKILL');
-      },
-    ],
-  ])(
-    'is not believed to have committed what it lost when %s was killed, though another transaction has its number (SYS-4)',
-    async (what, crash) => {
-      for (let n = 0; n < TRIES; n += 1) {
-        const schema = `${what.replaceAll(' ', '_')}_${n}`;
-        const answer = await crashUnder(schema, crash);
-        if (answer === undefined) continue;
-        expect(answer).toMatchObject({ kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' });
-        return;
-      }
-      expect.fail('the number was never given to another transaction');
-    },
-  );
-});
+    );
+  },
+);
 
 async function numberOf(trx: Parameters<ReturnType<typeof sql>['execute']>[0]): Promise<bigint> {
   const { rows } = await sql<{

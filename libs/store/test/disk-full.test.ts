@@ -11,7 +11,7 @@ const FULL = {
 };
 
 describe('a full disk', () => {
-  it('is an error of the transaction that needs space, and no other (SYS-3)', async () => {
+  it('fails only the transaction that needs space (SYS-3)', async () => {
     let reported = 0;
     const observer: CommitObserver = {
       caller: () => undefined,
@@ -44,15 +44,18 @@ describe('a full disk', () => {
     expect(reported).toBe(1);
   });
 
-  it.runIf(PLACES.includes('PostgreSQL'))('of PostgreSQL is the same error (SYS-3)', async () => {
-    const { store } = await openLedgerAt(await emptyLocation('PostgreSQL'));
-    // What the server raises when it cannot extend a file.
-    const fails = sql`do $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`;
-    await expect(
-      store.transaction(async (trx) => {
-        await fails.execute(trx);
-      }),
-    ).rejects.toMatchObject(FULL);
-    await store.transaction((trx) => trx.insertInto('entry').values(entry('next')).execute());
-  });
+  it.runIf(PLACES.includes('PostgreSQL'))(
+    'causes the same error on PostgreSQL as on SQLite (SYS-3)',
+    async () => {
+      const { store } = await openLedgerAt(await emptyLocation('PostgreSQL'));
+      // The error that the server raises when it cannot extend a file.
+      const fails = sql`do $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`;
+      await expect(
+        store.transaction(async (trx) => {
+          await fails.execute(trx);
+        }),
+      ).rejects.toMatchObject(FULL);
+      await store.transaction((trx) => trx.insertInto('entry').values(entry('next')).execute());
+    },
+  );
 });

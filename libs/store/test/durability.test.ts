@@ -12,7 +12,7 @@ type Done = (error: NodeJS.ErrnoException | null) => void;
 
 function spyOnSyncs() {
   const spy = vi.spyOn(fs, 'fdatasync');
-  // For modules that import the function by its name.
+  // Updates the named imports of the function in other modules.
   syncBuiltinESMExports();
   return spy;
 }
@@ -32,7 +32,7 @@ function write({ store }: OpenLedger, id: string, options?: TransactionOptions):
   return store.transaction((trx) => trx.insertInto('entry').values(entry(id)).execute(), options);
 }
 
-/** Holds the next sync of a file; returns how to end it. */
+/** Blocks the next fdatasync: `begun` resolves when it is called, `end` completes it. */
 function holdSync(): { readonly begun: Promise<void>; readonly end: Done } {
   const begun = Promise.withResolvers<void>();
   let done: Done = () => undefined;
@@ -44,8 +44,8 @@ function holdSync(): { readonly begun: Promise<void>; readonly end: Done } {
 }
 
 describe('a transaction with relaxed durability', () => {
-  it('commits without fsync alone, and durably together with a durable one', async () => {
-    // On a busy machine a batch would end before the second transaction.
+  it('commits without fsync, unless it shares the commit with a durable transaction', async () => {
+    // With the default limit, a batch on a busy machine could end before the second transaction.
     const ledger = await openLedger('a file', { maxBatchMs: 60_000 });
     syncs.mockClear();
     await write(ledger, 'a');
@@ -64,11 +64,11 @@ describe('a transaction with relaxed durability', () => {
     expect([store.commits, store.backgroundCommits]).toEqual([3, 2]);
   });
 
-  it('does not share its commit with a durable transaction that arrives during it', async () => {
+  it('does not share its commit with a durable transaction that arrives during the relaxed one', async () => {
     const ledger = await openLedger('a file');
     const { store } = ledger;
     syncs.mockClear();
-    // Like another request, outside of the transaction.
+    // Runs code outside the async context of the transaction, like another request.
     const outside = AsyncLocalStorage.snapshot();
     let later: Promise<unknown> | undefined;
     await store.transaction(async (trx) => {
@@ -84,7 +84,7 @@ describe('a transaction with relaxed durability', () => {
 });
 
 describe('a durable transaction', () => {
-  it('resolves, and is read, only when its commit is on the disk (SYS-4)', async () => {
+  it('resolves, and is visible to reads, only when its commit is on disk (SYS-4)', async () => {
     const ledger = await openLedger('a file');
     const { begun, end } = holdSync();
     const seen: string[] = [];
@@ -100,7 +100,7 @@ describe('a durable transaction', () => {
     expect(seen.at(-1)).toBe('next');
   });
 
-  it('fails with everything after it when the disk fails (SYS-4)', async () => {
+  it('fails when the disk fails, as do all later reads and writes (SYS-4)', async () => {
     const ledger = await openLedger('a file');
     const failed = { reason: 'STORE_DISK_FAILED' };
     const { begun, end } = holdSync();

@@ -1,7 +1,7 @@
 import { nextFlush } from '@writ/store';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-// Intervals that no other test uses, because earlier tests ran on another clock.
+// Each test uses its own interval, because the schedule of an interval keeps times of an earlier fake clock.
 const SOON_MS = 40;
 const OTHER_MS = 43;
 
@@ -22,7 +22,7 @@ describe('nextFlush', () => {
     await first;
   });
 
-  it('resolves after the interval when idle, and five times as late in a stream', async () => {
+  it('resolves after one interval when idle, and five intervals after the last flush while callers arrive continuously', async () => {
     const flushes: string[] = [];
     const wait = (name: string) => void nextFlush(SOON_MS).then(() => flushes.push(name));
     wait('after a pause');

@@ -134,7 +134,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
     );
   });
 
-  it('resolves no lost transaction, even if one ends the shared transaction', async () => {
+  it('rejects every failed transaction, even if one ends the shared transaction', async () => {
     await fc.assert(
       fc.asyncProperty(
         transfers('none', 'none', 'throws', 'ends the shared transaction'),
@@ -227,7 +227,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
     expect(store.commits).toBe(before + 1);
   });
 
-  it('rejects work that ignored the end of its own transaction', async () => {
+  it('rejects a transaction whose callback continues after a statement has ended the transaction', async () => {
     const ledger = await openLedger(place, together);
     const { store } = ledger;
     await store.transaction((trx) => trx.insertInto('entry').values(entry('a')).execute());

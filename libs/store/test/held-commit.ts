@@ -16,13 +16,13 @@ export interface HeldCommit {
   release(): Promise<void>;
 }
 
-/** Blocks every COMMIT after an insert into `entry` until it is released. */
+/** Blocks the COMMIT of every transaction that has inserted into `entry`, until `release` is called. */
 export async function holdCommits(
   store: Store<LedgerDatabase>,
   url: string,
   schema: string,
 ): Promise<HeldCommit> {
-  // A deferred constraint, which COMMIT checks, and which waits for a lock.
+  // A deferred constraint trigger, which runs at COMMIT and waits for a lock.
   await store.transaction(async (trx) => {
     await sql`create function held() returns trigger language plpgsql as ${sql.lit(
       `begin perform pg_advisory_xact_lock_shared(${LOCK}); return null; end`,
@@ -52,7 +52,9 @@ export async function holdCommits(
   };
 }
 
-/** Writes one entry like a request: a repeat changes nothing except the record of the `attempt`. */
+/**
+ * Writes one entry idempotently, as a request does: a retry only inserts the entry of its `attempt`.
+ */
 export async function writeOnce(
   store: Store<LedgerDatabase>,
   id: string,
@@ -76,7 +78,7 @@ export async function writeOnce(
   });
 }
 
-/** Number of first writes of an entry. */
+/** Returns the number of entries that `writeOnce` has written for the first time. */
 export async function balance(store: Store<LedgerDatabase>): Promise<bigint> {
   const row = await store.db.selectFrom('account').select('balance').executeTakeFirst();
   return row?.balance ?? 0n;

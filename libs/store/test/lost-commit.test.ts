@@ -36,7 +36,7 @@ async function setUp(limits: Partial<StoreLimits> = {}): Promise<LostCommitSetup
 const UNKNOWN = { kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' };
 const FAILED = { kind: 'unavailable', reason: 'STORE_COMMIT_FAILED' };
 
-describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during a COMMIT', () => {
+describe.runIf(PLACES.includes('PostgreSQL'))('a COMMIT whose connection is lost', () => {
   it('succeeds if the server has committed and only the response was lost (SYS-4)', async () => {
     const { store, beside, wire, held, cut } = await setUp();
     const writing = writeOnce(store, 'a');
@@ -50,7 +50,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     expect(await balance(store)).toBe(1n);
   });
 
-  it('fails and stores nothing if the COMMIT never reached the server (SYS-4)', async () => {
+  it('fails and stores nothing if it never reached the server (SYS-4)', async () => {
     const { store, beside, wire, held, cut } = await setUp();
     await held.release();
     await writeOnce(store, 'before');
@@ -67,7 +67,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     expect(await entryIds(beside)).toEqual(['after', 'before']);
   });
 
-  it('succeeds if the server has executed the statements before it and committed, and every answer was lost (SYS-4)', async () => {
+  it('succeeds if the server executed all statements and committed, and all responses were lost (SYS-4)', async () => {
     const { store, beside, wire, held, cut } = await setUp();
     await held.release();
     await writeOnce(store, 'before');
@@ -85,7 +85,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     await writing;
   });
 
-  it('fails and stores nothing if it never reached the server with the statements before it (SYS-4)', async () => {
+  it('fails and stores nothing if neither it nor the preceding statements reached the server (SYS-4)', async () => {
     const { store, beside, wire, held, cut } = await setUp();
     await held.release();
     await writeOnce(store, 'before');
@@ -101,7 +101,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     expect(await entryIds(beside)).toEqual(['before']);
   });
 
-  it('has an unknown outcome while the server is unreachable, and its repeat has no second effect (SYS-4)', async () => {
+  it('has an unknown outcome while the server is unreachable, and a retry has no second effect (SYS-4)', async () => {
     const { store, beside, wire, held } = await setUp();
     const writing = writeOnce(store, 'a');
     const outcome = expect(writing).rejects.toMatchObject(UNKNOWN);

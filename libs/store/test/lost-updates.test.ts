@@ -12,7 +12,7 @@ const TENANTS = ['acme', 'other', 'third'];
 const RESOURCES = ['audit', 'starts'];
 const RUNS = ['1', '2', '3', '4'];
 
-/** The accounts of a transaction, which it reads and then writes. */
+/** Returns the accounts that a transaction with these options reads and then writes. */
 function accountsOf({ tenant, run, runs = [], resource }: TransactionOptions): string[] {
   const named = run === undefined ? runs : [run, ...runs];
   const isAll = named.length === 0 && tenant === undefined && resource === undefined;
@@ -39,7 +39,10 @@ function optionsOf(random: () => number): TransactionOptions {
   return { run: anyRun() };
 }
 
-/** Adds one to each account and inserts an entry for it, so that a lost update is a balance that differs from its entries. */
+/**
+ * Adds one to each account and inserts an entry for it, so that after a lost update the balance differs from the number
+ * of entries.
+ */
 async function addOne(store: Ledger, id: string, options: TransactionOptions): Promise<void> {
   await store.transaction(async (trx) => {
     for (const name of accountsOf(options)) {
@@ -62,7 +65,7 @@ async function addOne(store: Ledger, id: string, options: TransactionOptions): P
 }
 
 describe.runIf(isPostgresAvailable())('transactions of three processes', () => {
-  it('lose no update and never deadlock with any scope, also when sessions end (EM-3, SYS-5)', async () => {
+  it('lose no update and do not deadlock with any mix of scopes, even when sessions are terminated (EM-3, SYS-5)', async () => {
     const { store, location } = await openLedger('PostgreSQL');
     const stores = [
       store,

@@ -15,7 +15,7 @@ async function emptySchema(): Promise<Place> {
   return location;
 }
 
-/** The ledger's migrations, which report when they run, and a slow one. */
+/** Returns the ledger's migrations, which record that they ran, and a slow migration. */
 function slowMigrations(ran: string[], during: () => Promise<void>): Migrations {
   const reported = Object.entries(ledgerMigrations).map(([name, { up }]) => [
     name,
@@ -44,7 +44,7 @@ async function open(location: Place, migrations: Migrations) {
   return store;
 }
 
-/** A connection that sees the others, until the test has finished. */
+/** Opens a connection that can query the other sessions; closed when the test has finished. */
 async function openAdmin(location: Place): Promise<pg.Client> {
   const admin = new pg.Client({ connectionString: location.url });
   await admin.connect();
@@ -52,7 +52,7 @@ async function openAdmin(location: Place): Promise<pg.Client> {
   return admin;
 }
 
-/** Number of ledgers that wait for a lock, as stores do while another one migrates. */
+/** Returns the number of ledger sessions that wait for a lock, as they do while another store migrates. */
 async function waitingLedgers(admin: pg.Client): Promise<number | null> {
   const { rowCount } = await admin.query(
     `select 1 from pg_stat_activity
@@ -88,7 +88,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at
     for (const store of stores) expect(await entryIds(store)).toEqual(ids);
   });
 
-  it('repeat the migrations from the start if the migrating one is disconnected, which can start again (SYS-4)', async () => {
+  it('run all migrations again if the migrating store loses its connection (SYS-4)', async () => {
     const location = await emptySchema();
     const admin = await openAdmin(location);
     const ran: string[] = [];
@@ -111,7 +111,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at
     expect(ran).toEqual([...once, ...once]);
   });
 
-  it('of different releases reject the older one unless it was first', async () => {
+  it('reject the older of two releases unless it opened first', async () => {
     const location = await emptySchema();
     const newer = {
       ...ledgerMigrations,

@@ -29,7 +29,7 @@ export async function append(store: Store<LedgerDatabase>, ...ids: string[]): Pr
   });
 }
 
-/** A bus that accepts everything except the given messages, and its relay. */
+/** Creates a relay to a bus that accepts all messages except those for which `refuse` returns true. */
 export function relayTo(
   store: Store<LedgerDatabase>,
   refuse: (eventId: string) => boolean = () => false,

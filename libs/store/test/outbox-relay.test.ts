@@ -190,7 +190,7 @@ describe('the outbox relay', () => {
     expect((await outboxRows(store)).map(({ event_id }) => event_id)).toEqual(['c']);
   });
 
-  it('deletes nothing while its clock may be far ahead (BD-3)', async () => {
+  it('deletes nothing while the clock is not confirmed (BD-3)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     let isClockConfirmed = false;
@@ -210,7 +210,7 @@ describe('the outbox relay', () => {
     expect(await outboxRows(store)).toEqual([]);
   });
 
-  it('runs outside of the context of its waker, including transactions', async () => {
+  it('runs outside the async context of the code that wakes it, including its transaction', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const span = new AsyncLocalStorage<string>();

@@ -21,7 +21,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(rows[0]).toMatchObject({ created_at: AT, published_at: null });
   });
 
-  it('keeps all messages and reports a large backlog, each doubling and its end (HK-2, BD-3)', async () => {
+  it('keeps all messages and reports that the backlog is large, doubled or small again (HK-2, BD-3)', async () => {
     const { store } = await openLedger(place);
     const clock = new ManualClock(AT);
     const reported: (number | undefined)[] = [];
@@ -37,7 +37,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     });
     const aMinuteLater = async (): Promise<void> => {
       clock.advance(60_000);
-      // Correcting the clock changes no interval.
+      // A correction of the wall clock does not affect the interval.
       clock.step(-90_000);
       await relay.flush().catch(() => undefined);
     };

@@ -81,7 +81,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the limits of a store on PostgreS
     expect(await entryIds(store)).toEqual(['next']);
   });
 
-  it('exclude time in which the event loop was blocked while a session opens (SYS-4)', async () => {
+  it('do not count time in which the event loop is blocked while a session opens (SYS-4)', async () => {
     const location = await limitedLocation({ connectTimeoutMs: 2_000 });
     const opening = openLedgerAt(location);
     block(2_500);

@@ -23,7 +23,7 @@ class Attempts {
   readonly reasons = new Set<string>();
   #n = 0;
 
-  /** Repeats a write until it is acknowledged, each time with an entry for the attempt. */
+  /** Retries a write until it is acknowledged; each attempt also inserts an entry for itself. */
   async writeUntilDone(store: Store<LedgerDatabase>, request: string): Promise<void> {
     for (;;) {
       this.#n += 1;
@@ -43,7 +43,7 @@ class Attempts {
   }
 }
 
-describe.skipIf(!isPostgresAvailable())('a PostgreSQL server that restarts', () => {
+describe.skipIf(!isPostgresAvailable())('a store whose PostgreSQL server restarts', () => {
   let postgres: DedicatedPostgres;
 
   beforeAll(async () => {
@@ -53,7 +53,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL server that restarts', () 
   afterAll(() => postgres?.stop());
 
   it.each(['killed', 'fast'] as const)(
-    'when it is %s: stores each call once or fails it, loses no acknowledged call and recovers (SYS-4, RT-3)',
+    'stores each request once, loses no acknowledged write and recovers (server stopped: %s; SYS-4, RT-3)',
     async (how) => {
       const location = { dialect: 'postgres', url: postgres.url(), schema: how } as const;
       const { store: first } = await openLedgerAt(location);
@@ -89,7 +89,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL server that restarts', () 
     },
   );
 
-  it('is read again after a reconnect, and reported as unreachable until then (SYS-4)', async () => {
+  it('can be read again after a reconnect, and reports STORE_UNREACHABLE until then (SYS-4)', async () => {
     const location = { dialect: 'postgres', url: postgres.url(), schema: 'readers' } as const;
     const { store } = await openLedgerAt(location);
     await store.transaction((trx) => trx.insertInto('entry').values(entry('a')).execute());

@@ -11,7 +11,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openLedgerAt } from './open-ledger.ts';
 
-describe.skipIf(!isPostgresAvailable())('the way to PostgreSQL over TLS', () => {
+describe.skipIf(!isPostgresAvailable())('a PostgreSQL connection over TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-postgres-tls-'));
   let certs: TestCertificates;
   let otherAuthority: TestCertificates;
@@ -61,7 +61,7 @@ describe.skipIf(!isPostgresAvailable())('the way to PostgreSQL over TLS', () => 
     expect(await opens(open, verifying(certs))).toContain('does not support SSL');
   });
 
-  it('requires a client certificate of the authority of the server (SYS-4, SYS-6)', async () => {
+  it('requires a client certificate issued by the certificate authority of the server (SYS-4, SYS-6)', async () => {
     const showing = (shown: TestCertificates) =>
       `${verifying(certs)}&sslcert=${shown.certFile('supervisor')}&sslkey=${shown.keyFile('supervisor')}`;
     expect(await opens(asking, showing(certs))).toBe('yes');

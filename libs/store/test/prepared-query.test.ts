@@ -25,7 +25,7 @@ const someEntries = prepareQuery((db: Reader, { a, b }: { a: string; b: string }
 );
 
 describe.each(PLACES)('a prepared query on a store in %s', (place) => {
-  it('runs with the given values exactly (EM-4)', async () => {
+  it('passes the given values exactly (EM-4)', async () => {
     const { store } = await openLedger(place);
     await store.transaction(async (trx) => {
       await insertEntry(trx, { ...entry('a', 2n ** 62n), note: new Uint8Array([1]) });
@@ -39,7 +39,7 @@ describe.each(PLACES)('a prepared query on a store in %s', (place) => {
     expect((await someEntries(store.db, { a: 'c', b: 'd' })).rows).toEqual([]);
   });
 
-  it('compares with its own strings exactly, also with quotes', async () => {
+  it('compares string constants exactly, including quotes', async () => {
     const { store } = await openLedger(place);
     await store.transaction(async (trx) => {
       for (const id of ["it's", "it''s", 'b', "'"]) await insertEntry(trx, entry(id));
@@ -72,7 +72,7 @@ describe.each(PLACES)('a prepared write to a store in %s', (place) => {
     expect(store.commits).toBe(1);
   });
 
-  it('undoes its transaction with its own error, also if the transaction continues', async () => {
+  it('rolls back its transaction with the error of the write, even if the transaction continues', async () => {
     const { store } = await openLedger(place);
     await store.transaction((trx) => insertAhead(trx, entry('known')));
     const last = store.transaction(async (trx) => {

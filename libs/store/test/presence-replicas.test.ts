@@ -56,7 +56,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     await expect.poll(() => a.findDead([b.id])).toEqual(new Set([b.id]));
   });
 
-  it('claim a name exclusively until they end', async () => {
+  it('claim a name exclusively until they release it or stop', async () => {
     const [a, b] = await two();
     const claim = await a.claim("a run's writer");
     expect(claim?.isHeld()).toBe(true);
@@ -108,7 +108,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
         where application_name = 'writ ledger' and datname = current_database())`,
     );
     await expect.poll(() => claim?.isHeld()).toBe(false);
-    // The connection that breaks may be its own.
+    // Retried, because the terminated session may be the one of b.
     const deadForB = () => vi.waitFor(() => b.findDead([a.id]));
     expect(await deadForB()).toEqual(new Set());
     await expect.poll(() => a.isVisible()).toBe(true);
@@ -117,7 +117,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     expect(await deadForB()).toEqual(new Set());
   });
 
-  it('are not declared dead by two absences with a long time between (SYS-5, TG-5)', async () => {
+  it('are not declared dead after two absences that are far apart in time (SYS-5, TG-5)', async () => {
     const [a, , { location }] = await two();
     const admin = await adminOf(location);
     const other = 'rep_that_comes_and_goes';
@@ -130,7 +130,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     await expect.poll(() => a.findDead([other])).toEqual(new Set([other]));
   });
 
-  it('consider themselves dead and their claims invalid after a long silence of the server (SYS-4)', async () => {
+  it('lose visibility and claims when the server has not responded for 10 s, until it responds (SYS-4)', async () => {
     const { location } = await openLedger('PostgreSQL');
     if (location.dialect !== 'postgres') throw new Error('unreachable');
     const url = new URL(location.url);
@@ -167,7 +167,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     for (let tries = 0; tries < 3; tries += 1) {
       await expect(replicas.start()).rejects.toMatchObject({ reason: 'STORE_BUSY' });
     }
-    // Long before the idle timeout of the server.
+    // Sessions are closed at once, long before the idle timeout of the server ends them.
     await expect.poll(opened, { timeout: 10_000 }).toEqual([]);
   });
 });

@@ -25,13 +25,13 @@ const step: fc.Arbitrary<Step> = fc.record({
   fault: fc.constantFrom('none', 'none', 'throws', 'ends the shared transaction'),
 });
 
-/** Rounds of steps that one of two processes runs concurrently, so that they share commits. */
+/** Rounds of steps. One of two processes runs the steps of a round concurrently, so that they share commits. */
 const schedules = fc.array(
   fc.record({ other: fc.boolean(), steps: fc.array(step, { minLength: 1, maxLength: 6 }) }),
   { maxLength: 8 },
 );
 
-/** Counts of cache hits: with the row as stored, and with another one. */
+/** Numbers of cache hits that returned the stored row and of hits that returned a stale row. */
 class Hits {
   current = 0;
   stale = 0;
@@ -94,7 +94,7 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     else expect(hits.current).toBeGreaterThan(100);
   });
 
-  it('are kept for their transaction if they are locked, with what it writes, and on PostgreSQL for no other one', async () => {
+  it('are cached for a transaction if they are locked, and on SQLite also for later transactions', async () => {
     const { store } = await openAccounts(place);
     const locked = new RowCache<bigint>({ areLocked: true });
     await store.transaction(async (trx) => {
@@ -119,7 +119,7 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     });
   });
 
-  it('are unavailable outside of transactions and after the end of one', async () => {
+  it('are unavailable outside of transactions and through a transaction that has ended', async () => {
     const { store } = await openAccounts(place);
     const cache = new RowCache<bigint>();
     const ended = await store.transaction(async (trx) => {
@@ -133,7 +133,7 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     expect(recalled).toBe(place === 'PostgreSQL' ? undefined : 1n);
   });
 
-  it('are limited by their size, the oldest are removed first, and large ones are not kept (BD-1, CO-2)', async () => {
+  it('are limited in total size: the oldest are evicted first, large rows are not cached (BD-1, CO-2)', async () => {
     const { store } = await openLedger(place);
     const cache = new RowCache<{ readonly text: string }>();
     const row = { text: 'x'.repeat(1024 * 1024) };
@@ -152,7 +152,7 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     });
   });
 
-  it('are counted in the sizes of caches until a transaction is rolled back (CO-2)', async () => {
+  it('are included in the cache size until a transaction is rolled back (CO-2)', async () => {
     const { store } = await openAccounts(place);
     const cache = new RowCache<{ readonly text: string }>();
     const before = bytesOfRows();
@@ -172,7 +172,7 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     expect(bytesOfRows() - before).toBeLessThan(1024 * 1024);
   });
 
-  it('belong to one store', async () => {
+  it('are not shared between stores', async () => {
     const cache = new RowCache<bigint>();
     const first = await openAccounts(place);
     await first.store.transaction(async (trx) => cache.set(trx, 'x', 1n));

@@ -6,7 +6,7 @@ import { entry, type LedgerDatabase, ledgerMigrations } from './ledger.ts';
 import { entryIds } from './open-ledger.ts';
 import { tempFolder } from './temp-folder.ts';
 
-/** Everything that schedules do to a ledger, without a service. */
+/** A replica of the ledger store, without a service. */
 interface Replica {
   readonly store: SharedStore<LedgerDatabase>;
 }
@@ -36,8 +36,8 @@ async function openReplicas(dialect: 'sqlite' | 'postgres'): Promise<ReplicaSet<
 
 const first = () => 0;
 
-describe.each(DIALECTS)('a killed replica on %s', (dialect) => {
-  it('leaves what it had committed and nothing else, and answers no request (SYS-5)', async () => {
+describe.each(DIALECTS)('replicas on %s', (dialect) => {
+  it('keep only committed data after a kill and answer the request in another process (SYS-5)', async () => {
     const replicas = await openReplicas(dialect);
     await replicas.request(first, ({ store }) =>
       store.transaction((trx) => trx.insertInto('entry').values(entry('committed')).execute()),
@@ -61,7 +61,8 @@ describe.each(DIALECTS)('a killed replica on %s', (dialect) => {
     );
     await begun.promise;
     await replicas.kill(first);
-    // The answer is that of the next process, which has the rows of the first but not those of its open transaction.
+    // The next process answers the request. It sees the committed rows of the first process, but not the rows of its
+    // open transaction.
     expect(await interrupted).toBe(2);
     expect(tried[1]).not.toBe(tried[0]);
     const [next] = (await replicas.all()) as [Replica];
@@ -69,7 +70,7 @@ describe.each(DIALECTS)('a killed replica on %s', (dialect) => {
     released.resolve();
   });
 
-  it('is replaced as one that was shut down is (SYS-5)', async () => {
+  it('open a new store with the committed data after a restart (SYS-5)', async () => {
     const replicas = await openReplicas(dialect);
     await replicas.request(first, ({ store }) =>
       store.transaction((trx) => trx.insertInto('entry').values(entry('committed')).execute()),
@@ -83,7 +84,7 @@ describe.each(DIALECTS)('a killed replica on %s', (dialect) => {
 });
 
 describe.each(DIALECTS)('random schedules on %s', (dialect) => {
-  it('fail with the seed when an invariant does not hold (SYS-5)', async () => {
+  it('report the seed when an invariant is violated (SYS-5)', async () => {
     vi.stubEnv('WRIT_TEST_SEED', '0');
     const service = {
       ...LEDGERS,

@@ -28,7 +28,7 @@ async function openSlots() {
   return store;
 }
 
-it('assigns no slot twice and withholds none from waiting calls, in any order of calls and crashes (SUP-3)', async () => {
+it('assigns no slot twice and leaves none free while calls wait, with random calls and crashes (SUP-3)', async () => {
   const step = fc.record({
     replica: fc.constantFrom(...NAMES),
     does: fc.constantFrom('ask', 'end', 'ask', 'end', 'die'),
@@ -117,7 +117,7 @@ it('shares contended slots in the ratio of the waiting weights, BACKGROUND last 
   expect(served).toEqual({ a: 80, b: 20, c: 0 });
 });
 
-it('deletes the row of a replica that left, or that needs nothing while others are served (SUP-3)', async () => {
+it('deletes the row of a replica that has left, and of the last replica when it becomes idle (SUP-3)', async () => {
   const store = await openSlots();
   const share = (replica: string, demand: Partial<SlotDemand>) =>
     store.transaction((trx) =>
@@ -134,7 +134,7 @@ it('deletes the row of a replica that left, or that needs nothing while others a
   await share('a', { waiting: 1, weight: 1 });
   await share('b', { waiting: 1, weight: 1 });
   await share('a', { returned: 1 });
-  // Its turn would come after the next share of the other.
+  // The row of the idle replica is kept until the virtual time reaches its finish tag.
   expect(await known()).toEqual(['', 'a', 'b']);
   await share('a', { leaves: true });
   expect(await known()).toEqual(['', 'b']);

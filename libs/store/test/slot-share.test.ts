@@ -80,7 +80,7 @@ describe.runIf(isPostgresAvailable())('slots that two replicas share', () => {
     expect(holder.share.waiting(0, 1)).toBe(0);
   });
 
-  it('remain those of a replica that was found dead and has reconnected (SUP-3)', async () => {
+  it('stay assigned to a replica that was found dead but has reconnected (SUP-3)', async () => {
     const location = await postgresLocation();
     const lost = await openCaller(location);
     const other = await openCaller(location);

@@ -55,7 +55,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(isUniqueViolation(new Error('no'))).toBe(false);
   });
 
-  it('hides uncommitted data from reads outside', async () => {
+  it('hides uncommitted data from reads outside of the transaction', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const written = Promise.withResolvers<void>();
@@ -100,7 +100,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(seen).toEqual(['a', 'b', 'c'].flatMap((id) => [`${id} begins`, `${id} ends`]));
   });
 
-  it('rejects use inside of its own transaction instead of a deadlock', async () => {
+  it('rejects use inside its own transaction instead of deadlocking', async () => {
     const ledger = await openLedger(place);
     const other = await openLedger(place);
     const { store } = ledger;

@@ -98,7 +98,7 @@ describe.each(PLACES)('a declared table in %s', (place) => {
     await insert({ name: 'b', step: 1 });
   });
 
-  it('increments its position', async () => {
+  it('numbers its rows from 1 in the position column', async () => {
     const store = await open(place);
     for (const text of ['x', 'y'])
       await store.transaction((trx) =>

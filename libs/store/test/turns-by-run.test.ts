@@ -34,9 +34,9 @@ const MANY_RUNS = {
 
 const OVERLAPPING: readonly (readonly [string, TransactionOptions, TransactionOptions])[] = [
   ['two runs', RUN_1, RUN_2],
-  ['runs of the same id of two tenants', RUN_1, RUN_OF_OTHER],
+  ['runs with the same id in two tenants', RUN_1, RUN_OF_OTHER],
   ['two tenants', TENANT, OTHER_TENANT],
-  ['a tenant and a run of another one', TENANT, RUN_OF_OTHER],
+  ['a tenant and a run of another tenant', TENANT, RUN_OF_OTHER],
   ['several runs and another run', RUNS_1_AND_3, RUN_2],
   ['a resource and a run', RESOURCE, RUN_1],
   ['a resource and the tenant of the same name', RESOURCE, TENANT],
@@ -48,17 +48,17 @@ const SERIALIZED: readonly (readonly [string, TransactionOptions, TransactionOpt
   ['a run and its tenant', RUN_1, TENANT],
   ['a tenant and one of its runs', TENANT, RUN_1],
   ['one tenant', TENANT, TENANT],
-  ['a run and everything', RUN_1, ALL],
-  ['everything and a run', ALL, RUN_1],
-  ['a tenant and everything', TENANT, ALL],
-  ['everything', ALL, ALL],
+  ['a run and an unscoped transaction', RUN_1, ALL],
+  ['an unscoped transaction and a run', ALL, RUN_1],
+  ['a tenant and an unscoped transaction', TENANT, ALL],
+  ['two unscoped transactions', ALL, ALL],
   ['several runs and one of them', RUNS_1_AND_3, RUN_1],
-  ['one of several runs and these', RUN_OF_OTHER, RUNS_1_AND_3],
-  ['a tenant and several runs, one of them its own', OTHER_TENANT, RUNS_1_AND_3],
+  ['one of several runs and all of them', RUN_OF_OTHER, RUNS_1_AND_3],
+  ['a tenant and several runs, one of them of this tenant', OTHER_TENANT, RUNS_1_AND_3],
   ['one resource', RESOURCE, RESOURCE],
   ['two runs with one resource', RUN_1_AND_RESOURCE, RUN_2_AND_RESOURCE],
-  ['a resource and everything', RESOURCE, ALL],
-  ['more runs than the server may lock, which is everything', RUN_1, MANY_RUNS],
+  ['a resource and an unscoped transaction', RESOURCE, ALL],
+  ['more runs than the lock limit, which locks the whole schema', RUN_1, MANY_RUNS],
 ];
 
 /** Begins a transaction that stays open until it is released. */
@@ -84,7 +84,7 @@ async function hold(
   };
 }
 
-/** Two stores of one schema, or twice the same. */
+/** Opens two stores on one schema, or returns the same store twice. */
 async function openTwo(where: string, oneAtATime = false): Promise<readonly [Ledger, Ledger]> {
   const { store, location } = await openLedger('PostgreSQL');
   const options = { ...location, oneAtATime };
@@ -92,7 +92,7 @@ async function openTwo(where: string, oneAtATime = false): Promise<readonly [Led
   return [first, where === 'one process' ? first : (await openLedgerAt(options)).store];
 }
 
-/** Time for a transaction that does not wait to begin: some round trips. */
+/** Waits some round trips, in which a transaction that is not blocked would begin. */
 async function roundTrips(store: Ledger): Promise<void> {
   for (let count = 0; count < 5; count += 1) {
     await nextEventLoopTurn();
@@ -106,7 +106,7 @@ describe.runIf(isPostgresAvailable()).each(['one process', 'two processes'])(
     it.each(OVERLAPPING)('overlap for %s (SYS-5)', async (_, first, second) => {
       const [store, other] = await openTwo(where);
       const { release } = await hold(store, first);
-      // Waits for the timeout of transactions if they do not overlap.
+      // If the transactions did not overlap, this one would wait until the transaction timeout.
       await other.transaction((trx) => sql`select 1`.execute(trx), second);
       await release();
     });
@@ -122,7 +122,7 @@ describe.runIf(isPostgresAvailable()).each(['one process', 'two processes'])(
       expect(log).toEqual(['first ends', 'second begins']);
     });
 
-    it('run one after the other for two runs in a store with this option (SYS-5)', async () => {
+    it('run one after the other in a store with `oneAtATime`, even for two runs (SYS-5)', async () => {
       const [store, other] = await openTwo(where, true);
       const log: string[] = [];
       const { release } = await hold(store, RUN_1, () => log.push('first ends'));
@@ -133,7 +133,7 @@ describe.runIf(isPostgresAvailable()).each(['one process', 'two processes'])(
       expect(log).toEqual(['first ends', 'second begins']);
     });
 
-    it('are not overtaken while they wait for all others (SV-9)', async () => {
+    it('are not overtaken while they wait for the exclusive schema lock (SV-9)', async () => {
       const [store, other] = await openTwo(where);
       const log: string[] = [];
       const { release } = await hold(store, RUN_1, () => log.push('run 1'));
@@ -165,7 +165,7 @@ describe.runIf(isPostgresAvailable())('transactions of different runs that wait 
     [4, 1],
     [8, 2],
   ])(
-    '%i of them take %i commits, although more sessions are idle (SYS-5, CO-1)',
+    '%i of them share %i commits, even if more sessions are idle (SYS-5, CO-1)',
     async (count, commits) => {
       const { store } = await openLedger('PostgreSQL');
       const before = store.commits;
@@ -191,7 +191,7 @@ describe.runIf(isPostgresAvailable())('transactions of different runs that wait 
 });
 
 describe.runIf(isPostgresAvailable())('the outbox of overlapping transactions', () => {
-  it('is published in the order of each run, also a message that becomes visible late (HK-1, HK-2)', async () => {
+  it('is published in order within each run, including messages that become visible late (HK-1, HK-2)', async () => {
     const { store } = await openLedger('PostgreSQL');
     const published: string[] = [];
     const relay = createOutboxRelay({

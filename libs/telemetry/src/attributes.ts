@@ -1,9 +1,9 @@
 /**
- * Writ's own span attributes and log fields. Their values are ids, counts and enumerated words, never content: captured
- * prompts and answers use the attributes of the GenAI conventions.
+ * Span attributes and log fields that Writ defines. Their values are ids, counts and enum values, never content:
+ * captured prompts and responses use the attributes of the GenAI conventions.
  */
 
-/** The tenant that everything on the span belongs to (SYS-6). */
+/** The tenant to which the span belongs (SYS-6). */
 export const ATTR_WRIT_TENANT = 'writ.tenant';
 /** The run: one execution tree (SUP-2). */
 export const ATTR_WRIT_RUN_ID = 'writ.run_id';
@@ -11,7 +11,7 @@ export const ATTR_WRIT_RUN_ID = 'writ.run_id';
 export const ATTR_WRIT_SESSION_ID = 'writ.session_id';
 /** The agent's instance within its run (SUP-9). */
 export const ATTR_WRIT_AGENT = 'writ.agent';
-/** The agent's name: that of its manifest (SUP-9). */
+/** The agent's name from its manifest (SUP-9). */
 export const ATTR_WRIT_AGENT_NAME = 'writ.agent_name';
 /** The instance that spawned this agent. */
 export const ATTR_WRIT_PARENT_AGENT = 'writ.parent_agent';
@@ -31,7 +31,7 @@ export const ATTR_WRIT_REQUEST_ID = 'writ.request_id';
 export const ATTR_WRIT_ATTEMPT = 'writ.attempt';
 /** The tool proposed or executed. */
 export const ATTR_WRIT_TOOL = 'writ.tool';
-/** `tool`, `final`, `delegation` or `client_tool`; `invalid` for an action that cannot be read. */
+/** `tool`, `final`, `delegation` or `client_tool`; `invalid` for an action that cannot be parsed. */
 export const ATTR_WRIT_ACTION_KIND = 'writ.action_kind';
 /** Id of a review's decision (SV-1). */
 export const ATTR_WRIT_DECISION_ID = 'writ.decision_id';
@@ -65,7 +65,9 @@ export const ATTR_WRIT_RESERVATION_ID = 'writ.reservation_id';
 export const ATTR_WRIT_COST_NANO_USD = 'writ.cost_nano_usd';
 /** Whether the usage is an estimate (EM-8). */
 export const ATTR_WRIT_USAGE_ESTIMATED = 'writ.usage_estimated';
-/** A state, also as a metric label: of an approval, a notification, a slot or an agent, by the metric. */
+/**
+ * State of an approval, a notification, a slot or an agent; also a metric label, whose meaning depends on the metric.
+ */
 export const ATTR_WRIT_STATE = 'writ.state';
 /** The stop reason of a run or an agent (SV-7). */
 export const ATTR_WRIT_STOP_REASON = 'writ.stop_reason';

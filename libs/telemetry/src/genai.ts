@@ -1,6 +1,6 @@
 /**
- * The OpenTelemetry GenAI semantic conventions that Writ uses (SYS-1). They are still in
- * development, so only this file changes with them.
+ * The OpenTelemetry GenAI semantic conventions that Writ uses (SYS-1). They are still in development; this file
+ * contains all names, so that only this file must change when a convention changes.
  */
 
 /** Span name of one agent's run. */
@@ -29,13 +29,13 @@ export const GenAiOperation = {
 /** One of the operation names. */
 export type GenAiOperation = (typeof GenAiOperation)[keyof typeof GenAiOperation];
 
-/** Which of {@link GenAiOperation} the span is. */
+/** The operation of the span, one of {@link GenAiOperation}. */
 export const ATTR_GEN_AI_OPERATION_NAME = 'gen_ai.operation.name';
 /** The provider of the model, such as `openai`. */
 export const ATTR_GEN_AI_PROVIDER_NAME = 'gen_ai.provider.name';
 /** Id of the agent: its instance. */
 export const ATTR_GEN_AI_AGENT_ID = 'gen_ai.agent.id';
-/** Name of the agent: its manifest. */
+/** Name of the agent from its manifest. */
 export const ATTR_GEN_AI_AGENT_NAME = 'gen_ai.agent.name';
 /** The description of the agent, from its manifest. */
 export const ATTR_GEN_AI_AGENT_DESCRIPTION = 'gen_ai.agent.description';

@@ -24,7 +24,7 @@ const unreachable = () =>
     { cause: new Error('The PostgreSQL server is db:5432.', { cause: new Error('refused') }) },
   );
 
-it('writes an unreachable database once in ten seconds, with its address and without a stack (SYS-3, SYS-4)', () => {
+it('logs an unreachable database once in ten seconds, with its address and without a stack (SYS-3, SYS-4)', () => {
   const { lines, log, pass } = withLines();
   for (let second = 0; second < 25; second += 1) {
     log.error({ err: unreachable(), sweep: 'expire' }, 'sweep failed');
@@ -45,7 +45,7 @@ it('writes an unreachable database once in ten seconds, with its address and wit
   expect(JSON.stringify(lines)).not.toContain(' at ');
 });
 
-it('writes each unavailable peer, and every other failure with its stack (SYS-3)', () => {
+it('limits log lines about unavailable peers per message, and logs every other failure with its stack (SYS-3)', () => {
   const { lines, log } = withLines();
   const away = new UnavailableError('NOT_SERVING', 'supervisor is unavailable.');
   for (const text of ['failed to renew slots', 'failed to renew slots', 'failed to list orders'])

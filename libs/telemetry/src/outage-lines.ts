@@ -16,16 +16,19 @@ const PEER_REASONS: ReadonlySet<string> = new Set([
 
 type LogMethod = NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>;
 
-/** Returns the log fields for an unavailable dependency: without the stack, which is the same each time. */
+/**
+ * Returns the log fields for the error of an unavailable dependency. The stack is omitted, because it is the same in
+ * every line.
+ */
 export function outageFields({ reason, message, cause }: WritError): object {
   return { reason, problem: message, ...(cause instanceof Error && { cause: cause.message }) };
 }
 
 /**
- * Returns a log method that limits the lines about outages: those whose field `err` is the error of an unreachable
- * database, NATS server or peer. Such a line has reason, problem and cause instead of a stack, and is written at most
- * once in ten seconds for each reason and message, or, for a database, for each reason. Its field `suppressed` is the
- * number of lines that were omitted before it.
+ * Returns a log method that limits the log lines about outages. A line is about an outage if its field `err` is the
+ * error of an unreachable database, NATS server or peer. The line has the fields reason, problem and cause instead of a
+ * stack. It is written at most once in ten seconds per reason and log message; for a database, per reason. The field
+ * `suppressed` is the number of lines that were omitted before it.
  */
 export function limitOutageLines(now: () => number = () => performance.now()): LogMethod {
   const outages = new Map<string, { loggedAt: number; suppressed: number }>();

@@ -12,8 +12,8 @@ import {
 } from '@opentelemetry/api';
 
 /**
- * The tracer of a service that exports no traces: it records nothing and propagates the incoming
- * `traceparent` unchanged, so that exporting services stay connected. Without one it starts a trace, whose id
+ * The tracer of a service that exports no traces: it records nothing and propagates the incoming `traceparent`
+ * unchanged, so that exporting services stay connected. Without a valid `traceparent`, it starts a trace; the trace id
  * correlates the log lines of all services.
  */
 export class PassThroughTracer implements Tracer {

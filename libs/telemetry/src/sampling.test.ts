@@ -35,7 +35,7 @@ it('samples about the configured ratio of the traces that start here (SYS-1)', a
   expect(one.spans.spans().length).toBeLessThan(650);
 });
 
-it('follows the sampled flag of the caller and propagates its own (SYS-1)', async () => {
+it('adopts the sampled flag of the caller and propagates it (SYS-1)', async () => {
   const one = service('one', 0);
   const yes = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
   expect(sampledFlag(await one.call(yes))).toBe(true);

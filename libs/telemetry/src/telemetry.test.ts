@@ -185,7 +185,7 @@ describe('the collector', () => {
     expect(own).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
   });
 
-  it('loads no exporter packages until it is configured and used', () => {
+  it('does not cause exporter packages to be loaded before the first export', () => {
     const script = `
       const { createTelemetry } = await import(${JSON.stringify(new URL('./index.ts', import.meta.url).href)});
       createTelemetry({ service: 'a', otlp: { traces: { endpoint: 'http://127.0.0.1:1', protocol: 'grpc' } } });

@@ -179,7 +179,10 @@ function logProvider(
   });
 }
 
-/** Replicas have distinct instance ids, so that their metrics do not overwrite each other. */
+/**
+ * Returns the OpenTelemetry resource of a service. Replicas have distinct instance ids, so that their metrics do not
+ * overwrite each other.
+ */
 function resourceOf({ service, version, resource }: TelemetryOptions): Resource {
   return resourceFromAttributes({
     'service.namespace': 'writ',

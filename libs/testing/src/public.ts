@@ -1,2 +1,2 @@
-/** The part of this package that is published: what tests of a project use. */
+/** Published entry point of this package, for the tests of projects. */
 export * from './platform/test-project.ts';

@@ -5,7 +5,11 @@ import { AGENTS_SCHEMA, type AgentManifest } from '@writ/supervisor';
 import type { ToolsFile } from '@writ/tool-gateway';
 import type { Findings } from './findings.ts';
 
-/** What the agents refer to. An undefined part is not checked: its file is invalid, or belongs to another program. */
+/**
+ * The agents, and the tools, models and code that they refer to. `tools`, `catalog` and `customAgents` are undefined
+ * when the file is invalid or is read by another program, or when the modules were not imported; the corresponding
+ * references are then not checked.
+ */
 export interface AgentReferences {
   /** Undefined when every agent is defined in code. */
   readonly file: string | undefined;
@@ -19,7 +23,7 @@ export interface AgentReferences {
   readonly findings: Findings;
 }
 
-/** The part of the agents file that messages point to. */
+/** The fields of the agents file that locate an agent in a message. */
 interface AgentNames {
   readonly agents: readonly { readonly name: string }[];
 }
@@ -46,7 +50,10 @@ function placesIn(file: string | undefined): Place {
   };
 }
 
-/** Tools of an MCP server are known only when it is connected. */
+/**
+ * Reports tools that do not exist. The tools of MCP servers are not checked, because they are known only after the
+ * gateway has connected.
+ */
 function checkTools(agent: AgentManifest, { tools, findings }: AgentReferences, at: Place): void {
   if (tools === undefined) return;
   const declared = new Set([

@@ -13,14 +13,14 @@ export interface SettingsFiles {
   /** Undefined when every agent is defined in code. */
   readonly agents?: string;
   readonly policy: string;
-  /** Undefined when another gateway has the tools. */
+  /** Undefined when an external tool gateway provides the tools. */
   readonly tools?: string;
   readonly models: string;
   /** Modules with agents, middleware and strategies. */
   readonly agentModules: readonly string[];
 }
 
-/** What the files are checked with. */
+/** Options of {@link checkFiles}. */
 export interface CheckOptions {
   /** Values of `${NAME}` references, and provider keys. Never part of a finding. */
   readonly variables: Readonly<Record<string, string | undefined>>;
@@ -35,7 +35,7 @@ export interface CheckOptions {
 /**
  * Checks each file, and the references between them: tools, models, prices, keys and sub-agents of agents; tools and
  * arguments of the policy against the schemas of the tools; functions of modules. Every finding is listed, not only
- * the first. `writ doctor`, `writ dev`, openProject and openSession check this; startPlatform does not (SYS-3).
+ * the first. `writ doctor`, `writ dev`, openProject and openSession do these checks; startPlatform does not (SYS-3).
  */
 export async function checkFiles(
   files: SettingsFiles,
@@ -77,7 +77,7 @@ export async function checkFiles(
   return findings.all;
 }
 
-/** Names of the agents in code, which contain their functions. */
+/** Returns the names of the agents created by createAgent; their definitions contain their functions. */
 function namesInCode(agents: ReadonlyMap<string, AgentManifest>): Iterable<string> {
   return agents.keys();
 }

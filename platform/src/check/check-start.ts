@@ -5,8 +5,8 @@ import type { PlatformConfig } from '../config.ts';
 import { checkFiles } from './check-files.ts';
 
 /**
- * Checks the references between the files of a platform before its services start, which each read only their own file.
- * The modules of tools are left to the gateway, which creates their tools once.
+ * Checks the references between the files of a platform before its services start, because each service reads only its
+ * own file. Does not import the modules of tools: the gateway imports them and creates their tools once.
  *
  * @throws ConfigError with the sentences that `writ doctor` prints (SYS-3)
  */

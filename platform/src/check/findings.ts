@@ -2,19 +2,19 @@ import { ConfigError } from '@writ/config';
 import { isWritError } from '@writ/kernel';
 import { formatProblem, PolicyError } from '@writ/policy';
 
-/** Something wrong with the files of a platform. */
+/** A problem in the configuration files of a platform. */
 export interface Finding {
-  /** An error stops what it concerns; a warning is valid and suspicious. */
+  /** An `error` makes the configuration invalid; a `warning` marks a valid setting that is probably a mistake. */
   readonly severity: 'error' | 'warning';
-  /** One sentence, which begins with `file:line:column` where it has a place. */
+  /** One sentence; it begins with `file:line:column` when the position is known. */
   readonly text: string;
 }
 
-/** Collects findings; a file that cannot be read does not keep the others from being checked. */
+/** Collects findings. When a file cannot be read, the other files are still checked. */
 export class Findings {
   readonly #all: Finding[] = [];
 
-  /** Without repetitions, errors first. */
+  /** Returns the findings without duplicates, errors before warnings. */
   get all(): readonly Finding[] {
     const texts = new Set<string>();
     const once = this.#all.filter(({ text }) => !texts.has(text) && texts.add(text));
@@ -32,7 +32,10 @@ export class Findings {
     this.#all.push({ severity: 'warning', text });
   }
 
-  /** What `read` returns; undefined when it throws an error of settings, whose problems are added. */
+  /**
+   * Returns the result of `read`. When `read` throws a configuration error, adds its problems as findings and returns
+   * undefined.
+   */
   async collect<T>(read: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await read();

@@ -4,8 +4,8 @@ import { isSimulated, simulatorVariables } from '../model-source.ts';
 import type { Project } from './load-project.ts';
 
 /**
- * Checks the files of a project, imports its modules, and names places relative to its folder. `writ dev` and
- * `writ doctor` use it.
+ * Checks the files of a project and imports its modules. Paths in the findings are relative to the project folder.
+ * `writ dev` and `writ doctor` use it.
  */
 export async function checkProject(
   project: Project,

@@ -7,7 +7,7 @@ import { isSimulated, type ModelSource, openModelSource } from '../model-source.
 import { type Platform, startPlatform } from '../platform.ts';
 import type { Project } from './load-project.ts';
 
-/** How a project is started. */
+/** Options of {@link openProject}. */
 export type ProjectOptions = Partial<
   Pick<PlatformOptions, 'dataDir' | 'freePorts' | 'logStream' | 'spanProcessors'>
 > & {
@@ -26,7 +26,10 @@ export interface OpenProject {
   close(): Promise<void>;
 }
 
-/** Only the public port has to be known: two projects run at the same time if one of them sets WRIT_EDGE_PORT. */
+/**
+ * Settings that use free ports for all internal listeners, so that two projects can run at the same time if one of them
+ * sets WRIT_EDGE_PORT.
+ */
 const FREE_INTERNAL_PORTS = Object.fromEntries(
   ['SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map((name) => [
     `WRIT_${name}_PORT`,
@@ -35,13 +38,13 @@ const FREE_INTERNAL_PORTS = Object.fromEntries(
 );
 
 /**
- * Starts the embedded platform on a project, with its data in `.writ` of the folder. Models are called at their
- * provider when OPENAI_API_KEY or OPENAI_BASE_URL is set. Else those whose URL in the models file is OPENAI_BASE_URL or
- * WRIT_SIMULATOR_URL are simulated by the scripts of the project.
+ * Starts the embedded platform on a project, with its data in `.writ` of the folder. When OPENAI_API_KEY or
+ * OPENAI_BASE_URL is set, all models are called at their providers. Otherwise, the scripts of the project simulate the
+ * models whose `base_url` in the models file refers to the variable OPENAI_BASE_URL or WRIT_SIMULATOR_URL.
  *
  * @throws InvalidRequestError SCRIPT_MISSING for a simulated model without a script
- * @throws ConfigError naming every problem of the files and of the references between them; with `documents`, of each
- *   file alone
+ * @throws ConfigError naming every problem in the files and in the references between them; with `documents`,
+ *   references between files are not checked
  * @throws WritError or ConfigError, one sentence that names the cause; nothing is left running
  * @example
  * ```ts

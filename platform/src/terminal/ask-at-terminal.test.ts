@@ -5,7 +5,7 @@ import { ApprovalSchema } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { askAtTerminal } from './ask-at-terminal.ts';
 
-it('prompts no more after it is closed, so that a stopping platform can exit (SYS-5, PE-2)', async () => {
+it('does not prompt after it is closed, so that a stopping platform can exit (SYS-5, PE-2)', async () => {
   const terminal = Object.assign(new PassThrough(), { isTTY: true });
   vi.spyOn(process, 'stdin', 'get').mockReturnValue(terminal as never);
   const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
@@ -17,7 +17,7 @@ it('prompts no more after it is closed, so that a stopping platform can exit (SY
   expect(written).not.toHaveBeenCalled();
 });
 
-it('prompts no more after Ctrl-C, whose signal arrives before the prompt ends (SYS-5, PE-2)', async () => {
+it('delivers SIGINT on Ctrl-C before the prompt ends without an answer (SYS-5, PE-2)', async () => {
   const terminal = Object.assign(new PassThrough(), { isTTY: true });
   const screen = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
   vi.spyOn(process, 'stdin', 'get').mockReturnValue(terminal as never);

@@ -10,8 +10,8 @@ type Ask = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
 
 /**
  * Asks the person at the terminal, or reads one answer per line from a pipe. It asks on standard error, because
- * standard output is for results, and one question at a time. At the end of the input, and after `close`, approvals stay
- * open.
+ * standard output is for results, and one question at a time. At the end of the input, and after `close`, approvals
+ * stay open.
  */
 export function askAtTerminal(): Human {
   const { ask, close } = process.stdin.isTTY ? keyboard() : pipe();
@@ -22,7 +22,7 @@ export function askAtTerminal(): Human {
     isPerson: true,
     answer: (approval, signal) => {
       const answered = previous.then(async () =>
-        // A question after `close` would keep the terminal open, and so the process.
+        // A question after `close` would keep the terminal open, so that the process could not exit.
         isClosed ? undefined : await answer(ask, approval, signal),
       );
       previous = answered.catch(() => undefined);
@@ -74,7 +74,7 @@ function keyboard(): { readonly ask: Ask; close(): void } {
       } finally {
         lines = undefined;
         asked.close();
-        // The cursor is behind the question.
+        // Ends the line of the unanswered question.
         if (line === undefined) process.stderr.write('\n');
       }
       return line;
@@ -83,7 +83,10 @@ function keyboard(): { readonly ask: Ask; close(): void } {
   };
 }
 
-/** Lines of a pipe arrive together, so one reader keeps those of later questions. The answer is echoed. */
+/**
+ * Reads answers from a pipe with one reader for all questions, because several lines may arrive together. Echoes each
+ * answer.
+ */
 function pipe(): { readonly ask: Ask; close(): void } {
   const lines = createInterface({ input: process.stdin });
   const reader = lines[Symbol.asyncIterator]();

@@ -27,9 +27,9 @@ export interface RunFollower {
   onEvent(event: RunEvent): void;
   /** An approval is pending; called before the answer is awaited. */
   onQuestion(approval: Approval): void;
-  /** The platform rejected the answer of the person, in one sentence. */
+  /** Called with one sentence when the platform has rejected the answer of the person. */
   onRefusedAnswer(sentence: string): void;
-  /** A rule would change the edited arguments; the person is asked about these instead. */
+  /** A rule would change the edited arguments; the person is asked about the changed arguments instead. */
   onProposal?(argumentsJson: string): void;
   /** The approver gave no answer; the approval stays open for another approver. */
   onUnanswered?(approval: Approval): void;
@@ -172,14 +172,20 @@ function answerMessage(answer: HumanAnswer): DecideApprovalRequest['answer'] {
   }
 }
 
-/** Shows the person the arguments that policy accepts instead of their edit. */
+/**
+ * Replaces the arguments in the approval with those that policy accepts instead of the edit, so that the next question
+ * shows them.
+ */
 function propose({ action }: Approval, argumentsJson: string): void {
   const kind = action?.kind;
   if (kind?.case === 'tool' || kind?.case === 'clientTool')
     kind.value.argumentsJson = argumentsJson;
 }
 
-/** Approving a proposal of policy means approving exactly its arguments. */
+/**
+ * Returns the answer to send: the approval of a proposal of policy is sent as an edit with exactly the proposed
+ * arguments.
+ */
 function withProposal(answer: HumanAnswer, proposal: string | undefined): HumanAnswer {
   return answer.kind === 'approve' && proposal !== undefined
     ? { kind: 'edit', argumentsJson: proposal }

@@ -10,7 +10,10 @@ export type HumanAnswer =
   | { readonly kind: 'approve' }
   | { readonly kind: 'edit'; readonly argumentsJson: string }
   | { readonly kind: 'reject' }
-  /** The outcome of a call whose outcome is unknown; `resultJson` is the result of an executed call. */
+  /**
+   * The person states what a call with an unknown outcome did: `resultJson` is its result, or undefined when it was not
+   * executed.
+   */
   | { readonly kind: 'resolve'; readonly resultJson: string | undefined };
 
 /** An approver: a person at the terminal, or a program that simulates one. */
@@ -72,7 +75,10 @@ function capAt(usd: number): Human {
   );
 }
 
-/** A program that answers whether an action may be executed; it cannot know the outcome of a call. */
+/**
+ * Creates a simulated approver. It leaves approvals that ask for the outcome of a call open, because a program cannot
+ * know that outcome.
+ */
 function simulated(description: string, answer: (approval: Approval) => HumanAnswer): Human {
   return {
     description,
@@ -81,7 +87,7 @@ function simulated(description: string, answer: (approval: Approval) => HumanAns
   };
 }
 
-/** Whether the question is if an action may be executed, not what the outcome of a call was. */
+/** Whether an approval asks for permission to execute an action. Other approvals ask for the outcome of a call. */
 export function isAboutAction({ kind }: Approval): boolean {
   return kind !== ApprovalKind.RESOLVE;
 }

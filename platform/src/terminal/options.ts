@@ -23,7 +23,7 @@ export type OptionName = 'json' | 'exit' | 'no-demo' | 'example' | 'script' | 'h
 
 /** A program with options. */
 export interface ConsoleProgram {
-  /** How it is called. */
+  /** Command line that starts it. */
   readonly command: string;
   /** What it does, in one sentence. */
   readonly about: string;

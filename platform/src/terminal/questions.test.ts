@@ -52,7 +52,7 @@ describe('an answer at the terminal', () => {
     ['-5', 'amount_usd must be greater than zero.'],
     ['1e2', '"1e2" is not a number.'],
     ['0x10', '"0x10" is not a number.'],
-  ])('is explained when it is %j (SV-5, PE-2)', (line, sentence) => {
+  ])('%j is rejected with an explanation (SV-5, PE-2)', (line, sentence) => {
     expect(problem(1200, line)).toContain(sentence);
   });
 
@@ -66,7 +66,7 @@ describe('an answer at the terminal', () => {
     });
   });
 
-  it('is the outcome of a call whose outcome is unknown (TG-5)', () => {
+  it('states whether a call with an unknown outcome was executed, and its result (TG-5)', () => {
     const unknown = create(ApprovalSchema, { ...refund(500), kind: ApprovalKind.RESOLVE });
     expect(questionOf(unknown)).toContain('the outcome of this call is unknown');
     expect(understand(unknown, 'n')).toEqual({

@@ -1,7 +1,7 @@
 import type { Approval, EditableArgument } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { argumentsOf, edit, type HumanAnswer, isAboutAction } from './human.ts';
 
-/** What a line that a person typed means: an answer, or the reason why the line is not one. */
+/** The parsed input line of a person: an answer, or a problem when the line is not a valid answer. */
 export type Understood = { readonly answer: HumanAnswer } | { readonly problem: string };
 
 const RESOLVE_CHOICES =
@@ -41,7 +41,10 @@ function approveUnchanged(approval: Approval): Understood {
   return { problem: `${refusal} Type ${choices(approval)}.` };
 }
 
-/** Only plain decimal numbers are amounts: `1e3`, `0x10` and `Infinity` are not. */
+/**
+ * Parses the amount that replaces an argument. Only plain decimal numbers are accepted, not `1e3`, `0x10` or
+ * `Infinity`.
+ */
 function understandAmount(
   approval: Approval,
   { argument, decimals }: EditableArgument,
@@ -79,7 +82,7 @@ function understandOutcome(text: string): Understood {
       return { answer: { kind: 'resolve', resultJson: text } };
     }
   } catch {
-    // Explained below.
+    // The text is not JSON; the problem below is returned.
   }
   return { problem: `${quoted(text)} is not an answer. Type ${RESOLVE_CHOICES}.` };
 }
@@ -95,7 +98,10 @@ function choices(approval: Approval): string {
   ].join(' or ');
 }
 
-/** What the policy lets the person do: approve the arguments as they are, or with another number. */
+/**
+ * Returns the answers that the policy permits the person: `unchanged` to approve the arguments as proposed, and
+ * `amount`, the argument whose number the person may change.
+ */
 function offersOf({ readerRights, editableArguments, ...approval }: Approval): {
   readonly unchanged: boolean;
   readonly amount: EditableArgument | undefined;

@@ -1,7 +1,10 @@
 import { SIMULATED_SUBJECT } from '../demo-people.ts';
 import type { Human } from './human.ts';
 
-/** Prints at the first question that a program answers it; nothing if a person answers. */
+/**
+ * Returns a callback for questions. At the first one it prints that the approver is simulated; it prints nothing when a
+ * person answers.
+ */
 export function simulationNotice(human: Human, print: (line: string) => void): () => void {
   let isShown = human.isPerson;
   return () => {

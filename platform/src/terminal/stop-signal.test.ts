@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { stopSignal } from './stop-signal.ts';
 
-it('takes a signal that npm forwards for the same Ctrl-C, and a later one for the end of the process (SYS-5)', () => {
+it('ignores a signal that npm forwards for the same Ctrl-C, and ends the process on a later signal (SYS-5)', () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   onTestFinished(() => void vi.useRealTimers());
   const source = new EventEmitter();

@@ -1,13 +1,13 @@
 import type { EventEmitter } from 'node:events';
 
-/** Signals within this time of the first are the same Ctrl-C, ms. */
+/** Signals within this time after the first one belong to the same Ctrl-C, ms. */
 const SAME_MS = 1_000;
 
 /**
- * Aborts on the first SIGINT or SIGTERM; one after that ends the process immediately. A terminal sends Ctrl-C to
- * npm and to this process, and npm forwards it, so a repetition within a second is ignored.
+ * Returns a signal that aborts on the first SIGINT or SIGTERM; a later one ends the process immediately. A terminal
+ * sends Ctrl-C to npm and to this process, and npm forwards it, so further signals within a second are ignored.
  *
- * @param source where the signals arrive
+ * @param source emitter of the signals
  * @param end ends the process immediately
  */
 export function stopSignal(
@@ -27,7 +27,7 @@ export function stopSignal(
   return stop.signal;
 }
 
-/** Ends this process as the signal does by default. */
+/** Ends this process with the default action of the signal. */
 function endBy(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);

@@ -24,7 +24,7 @@ function countOf(text: string, option: string): bigint {
   if (/^\d{1,15}$/.test(text)) return BigInt(text);
   throw new InvalidRequestError(
     'INVALID_OPTION',
-    `${option} must be a whole number from 0 on, not ${JSON.stringify(text)}.`,
+    `${option} must be a whole number of at least 0, not ${JSON.stringify(text)}.`,
     { field: option },
   );
 }

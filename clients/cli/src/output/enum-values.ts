@@ -4,8 +4,8 @@ import { InvalidRequestError } from '@writ/kernel';
 type Enum = Readonly<Record<string, string | number>>;
 
 /**
- * The values of an enum with these names, also with `-` or blanks in place of `_`.
- * @throws InvalidRequestError INVALID_OPTION that lists the names
+ * Returns the enum values with these names. The names are case-insensitive; `-` and blanks are read as `_`.
+ * @throws InvalidRequestError INVALID_OPTION for an unknown name; the message lists the valid names
  */
 export function enumValues<V extends number>(
   values: Enum,

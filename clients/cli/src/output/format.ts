@@ -1,6 +1,9 @@
 import { type Command, Option } from 'commander';
 
-/** How a command prints its data: for people, or whole and in the form of the JSON API. */
+/**
+ * The output format of a command: `text` is a summary for people; `json` and `yaml` contain the complete message of the
+ * JSON API.
+ */
 export type Format = 'text' | 'json' | 'yaml';
 
 /** The option of commands that print data. */

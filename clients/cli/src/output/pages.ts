@@ -8,7 +8,7 @@ export interface Page<T> {
 
 const MAX_PAGE = 500;
 
-/** Reads up to `limit` rows over as many pages as needed; `more` tells whether others follow. */
+/** Reads up to `limit` rows from as many pages as needed; `more` is true if further rows exist. */
 export async function readRows<T>(
   limit: number,
   read: (page: { readonly pageSize: number; readonly pageToken: string }) => Promise<Page<T>>,

@@ -4,7 +4,7 @@ import type { CliIo } from '../io.ts';
 import type { FormatOptions } from './format.ts';
 
 /**
- * Prints a message: `lines` for people, else the whole message as the JSON of the HTTP API.
+ * Prints a message: `lines` in text format, otherwise the complete message as JSON or YAML in the form of the HTTP API.
  * `stream` prints one JSON line, or one YAML document, for each message of a stream.
  */
 export function show<D extends DescMessage>(
@@ -22,7 +22,10 @@ export function show<D extends DescMessage>(
   else print(message.stream ? JSON.stringify(json) : JSON.stringify(json, null, 2));
 }
 
-/** Prints data that is no message of the API: `lines` for people, else the value; times are ISO 8601. */
+/**
+ * Prints data that is not an API message: `lines` in text format, otherwise `value` as JSON or YAML with times in ISO
+ * 8601.
+ */
 export function showData(
   { print }: Pick<CliIo, 'print'>,
   { output }: FormatOptions,

@@ -6,12 +6,12 @@ export interface Column<T> {
   readonly text: (row: T) => string;
   /** Numbers are aligned to the right. */
   readonly isNumber?: boolean;
-  /** Whether long texts are shown whole; for a last column. */
+  /** Whether long cells are printed in full; intended for the last column. */
   readonly isWhole?: boolean;
 }
 
 const GAP = '   ';
-/** Longest text of a cell; longer ones end in an ellipsis. */
+/** Maximum length of a cell; a longer text is truncated and ends in an ellipsis. */
 const MAX_CELL = 60;
 
 /** Rows as aligned lines below their headings, one line per row; empty without rows. */

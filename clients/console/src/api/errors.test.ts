@@ -7,13 +7,13 @@ describe('the errors that the console shows', () => {
     ['Chromium', 'Failed to fetch'],
     ['Firefox', 'NetworkError when attempting to fetch resource.'],
     ['WebKit', 'Load failed'],
-  ])('name a server that does not answer in %s, and permit a retry (PE-2)', (_, message) => {
+  ])('report an unreachable server as retryable in %s (PE-2)', (_, message) => {
     const error = new TypeError(message);
     expect(sentenceOf(error)).toMatch(/^Writ cannot be reached\./);
     expect(isTransient(error)).toBe(true);
   });
 
-  it('keep the sentence of the server (PE-2)', () => {
+  it('keep the error message of the server (PE-2)', () => {
     const sentence = 'The public keys of supervisor cannot be fetched.';
     expect(sentenceOf(new ConnectError(sentence, Code.Unavailable))).toBe(sentence);
     expect(isTransient(new ConnectError('The run does not exist.', Code.NotFound))).toBe(false);

@@ -1,9 +1,12 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 
-/** What browsers say when no answer arrives: Chromium and Firefox "fetch", WebKit "Load failed". */
+/**
+ * Matches the errors of browsers when the server does not respond: "fetch" in Chromium and Firefox, "Load failed" in
+ * WebKit.
+ */
 const NO_ANSWER = /fetch|network|load failed/i;
 
-/** The sentence of an error: the server's own, or what a person can do when it cannot be reached. */
+/** Returns the message of an error, or a fix if the server cannot be reached. */
 export function sentenceOf(error: unknown): string {
   const { code, rawMessage } = ConnectError.from(error);
   const isUnanswered = code === Code.Unknown && NO_ANSWER.test(rawMessage);
@@ -12,7 +15,7 @@ export function sentenceOf(error: unknown): string {
   return rawMessage === '' ? `The call failed: ${Code[code]}.` : rawMessage;
 }
 
-/** Whether the credential is not accepted, so that the person has to sign in. */
+/** Returns whether the server rejected the credential, so that the user must sign in again. */
 export function isUnauthenticated(error: unknown): boolean {
   return ConnectError.from(error).code === Code.Unauthenticated;
 }

@@ -1,16 +1,16 @@
 import { backoffMs } from '@writ/kernel/portable';
 import { isTransient, isUnauthenticated } from './errors.ts';
 
-/** What {@link follow} calls. */
+/** The callbacks of {@link follow}. */
 export interface Follower<M> {
   /** Opens the stream; called for each attempt. */
   readonly open: (signal: AbortSignal) => AsyncIterable<M>;
   readonly onMessage: (message: M) => void;
-  /** Whether messages arrive. */
+  /** Called with true for each message, and with false when the stream is disconnected. */
   readonly onConnected: (isConnected: boolean) => void;
-  /** An error that a retry does not change. */
+  /** Called with an error that is not retried. */
   readonly onFailed: (error: unknown) => void;
-  /** Whether the stream has ended for good. */
+  /** Returns whether the stream is complete, so that it is not reopened. */
   readonly isDone?: () => boolean;
 }
 
@@ -19,9 +19,9 @@ const BACKOFF = { baseMs: 500, maxMs: 15_000 };
 const SILENCE_MS = 15_000;
 
 /**
- * Follows a stream until the returned function is called, the stream is done, or an error that a retry does not change:
- * reconnects with back-off, and disconnects while the tab is hidden, since a browser has six connections for all tabs
- * of an origin over HTTP/1.1.
+ * Follows a stream and reconnects with back-off. It stops when the returned function is called, when the stream is
+ * done, or after an error that is not retried. While the tab is hidden it disconnects, because over HTTP/1.1 a browser
+ * has only six connections for all tabs of an origin.
  */
 export function follow<M>(follower: Follower<M>): () => void {
   const stopped = new AbortController();

@@ -4,7 +4,7 @@ import { createContext, type ReactNode, useContext, useEffect, useMemo, useState
 import { useSession } from '../session/session-provider.tsx';
 import { follow } from './follow.ts';
 
-/** The approvals that wait for a person, live. */
+/** The pending approvals, updated live. */
 export interface Pending {
   /** Oldest first. */
   readonly approvals: readonly Approval[];

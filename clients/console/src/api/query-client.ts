@@ -1,7 +1,9 @@
 import { QueryClient } from '@tanstack/react-query';
 import { isTransient } from './errors.ts';
 
-/** The cache of answers. Pages refresh on events of streams and when the tab gets the focus, and never poll. */
+/**
+ * Creates the query cache. Queries are refetched after stream events and when the tab gets the focus; nothing polls.
+ */
 export function createQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {

@@ -4,7 +4,7 @@ import { CircleAlert, Inbox } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { sentenceOf } from '../api/errors.ts';
 
-/** The sentence of an error, with a button to retry. */
+/** Shows the message of an error, with an optional retry button. */
 export function ErrorNotice({
   error,
   onRetry,
@@ -26,7 +26,7 @@ export function ErrorNotice({
   );
 }
 
-/** What a page shows when there is nothing to list. */
+/** The notice that a page shows if there is nothing to list. */
 export function EmptyNotice({
   title,
   children,
@@ -49,7 +49,7 @@ export function EmptyNotice({
   );
 }
 
-/** The first load of a page. */
+/** Shows that a page is loading. */
 export function Loading() {
   return (
     <Center p="xl">

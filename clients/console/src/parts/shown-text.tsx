@@ -1,7 +1,10 @@
 import { Code, CopyButton, Tooltip, UnstyledButton } from '@mantine/core';
 import { printable } from '@writ/client/display';
 
-/** Text from models, tools or people: never markup, control characters by their code, line breaks kept. */
+/**
+ * Shows text from models, tools or people without interpreting markup. Control characters are shown by their code; line
+ * breaks are kept.
+ */
 export function ShownText({ children }: { readonly children: string }) {
   return <span className="untrusted">{printable(children)}</span>;
 }

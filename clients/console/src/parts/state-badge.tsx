@@ -34,7 +34,7 @@ export function ApprovalStateBadge({ state }: { readonly state: ApprovalState })
   );
 }
 
-/** A word with a coloured dot; the word alone carries the meaning. */
+/** A word with a colored dot. The meaning does not depend on the color. */
 export function WordBadge({ word, color }: { readonly word: string; readonly color: string }) {
   return (
     <Badge variant="dot" color={color} tt="none" fw={500} style={{ flexShrink: 0 }}>

@@ -3,7 +3,7 @@ import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
-/** A time in the time zone of the person. */
+/** Formats a time in the time zone of the browser. */
 export function localTime(time: Timestamp | undefined): string {
   return time === undefined ? '' : FORMAT.format(timestampDate(time));
 }

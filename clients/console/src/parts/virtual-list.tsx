@@ -15,7 +15,7 @@ interface Props<T> {
   /** `grid-template-columns` of header and rows on a wide screen. */
   readonly template: string;
   readonly renderRow: (row: T, index: number) => ReactNode;
-  /** Height of the list; default: what remains of the screen. */
+  /** Height of the list; default: the remaining height of the window. */
   readonly height?: string;
   /** Whether the list stays at its end while rows are added. */
   readonly followEnd?: boolean;
@@ -25,10 +25,10 @@ interface Props<T> {
   readonly total?: number;
 }
 
-/** How many rows before the end the next page is loaded. */
+/** Number of rows before the end at which the next page is loaded. */
 const NEAR_END = 60;
 
-/** A list of which only the visible rows are in the page. Cells are grid items with the role cell. */
+/** A list that renders only its visible rows. Cells are grid items with the role cell. */
 export function VirtualList<T>({
   label,
   rows,

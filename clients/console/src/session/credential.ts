@@ -1,6 +1,7 @@
 /**
- * The name of the API key in the session storage of the tab, which the browser deletes with the tab. An API key is
- * never in an address, a cookie or a log. oidc-client-ts keeps the tokens of an OIDC issuer in the same storage.
+ * Key of the session storage item that contains the API key. The browser deletes the session storage when the tab is
+ * closed. API keys are never written to URLs, cookies or logs. oidc-client-ts keeps the tokens of an OIDC issuer in the
+ * same storage.
  */
 const API_KEY = 'writ.api-key';
 

@@ -1,6 +1,6 @@
 import type { UserManager } from 'oidc-client-ts';
 
-/** The sign-in of people, from /console.json. */
+/** The OIDC settings in /console.json. */
 export interface OidcSignIn {
   readonly issuer: string;
   readonly audience: string;
@@ -34,7 +34,7 @@ export function oidcManager(settings: OidcSignIn): Promise<UserManager> {
   return manager;
 }
 
-/** The access token of the signed-in person, renewed if it has expired; undefined without one that can be used. */
+/** The access token of the signed-in person, renewed if it has expired; undefined if no usable token exists. */
 export async function oidcToken(settings: OidcSignIn): Promise<string | undefined> {
   const oidc = await oidcManager(settings);
   const user = await oidc.getUser();

@@ -6,18 +6,18 @@ import { isUnauthenticated } from '../api/errors.ts';
 import { storeApiKey, storedApiKey } from './credential.ts';
 import { type OidcSignIn, oidcManager, oidcToken } from './oidc.ts';
 
-/** What /console.json says. */
+/** The contents of /console.json. */
 export interface ConsoleConfig {
   readonly oidc?: OidcSignIn;
   /** URL of a trace with `{trace_id}`. */
   readonly trace_url?: string;
 }
 
-/** The session of the person at the screen. */
+/** The session of the user. */
 export interface Session {
   readonly api: Api;
   readonly config: ConsoleConfig;
-  /** The signed-in person; undefined before. */
+  /** The signed-in user; undefined before the sign-in. */
   readonly caller: GetCallerResponse | undefined;
   /** Whether the stored credential is still being checked. */
   readonly isPending: boolean;
@@ -61,7 +61,7 @@ export function useConfig() {
 /** Signs in with the stored credential and provides the session. */
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
   const [apiKey, setApiKey] = useState(storedApiKey);
-  // Each attempt is a query of its own, never answered with the previous key.
+  // Each attempt is a separate query, so that the result for a previous key is not reused.
   const [attempt, setAttempt] = useState(0);
   const queries = useQueryClient();
   const { data: config, error: configError } = useConfig();
@@ -72,7 +72,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   );
   const caller = useQuery({
     queryKey: ['caller', attempt],
-    // An API key needs no settings.
+    // Signing in with an API key does not require /console.json.
     enabled: apiKey !== undefined || config !== undefined,
     queryFn: async () => {
       const isSignedIn = apiKey !== undefined || (oidc && (await oidcToken(oidc))) !== undefined;

@@ -15,7 +15,7 @@ export function SignedInPage() {
     isStarted.current = true;
     oidcManager(oidc)
       .then((manager) => manager.signinRedirectCallback())
-      // A new page load drops the code from the address and starts with the token.
+      // A full page load removes the code from the URL; the console then starts with the stored token.
       .then(() => location.replace('/'))
       .catch((error: unknown) =>
         setFailure(error instanceof Error ? error.message : String(error)),

@@ -14,7 +14,7 @@ export interface NavigationEntry {
   readonly path: string;
   readonly name: string;
   readonly icon: LucideIcon;
-  /** The RPC that the page reads first; without the right to it, the page is not offered. */
+  /** The RPC that the page calls first; the page is listed only if the roles of the user permit it. */
   readonly rpc: string;
 }
 

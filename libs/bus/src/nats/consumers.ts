@@ -17,9 +17,9 @@ export interface ConsumerPlan {
 }
 
 /**
- * Plans the consumers of a subscription, one for every stream with a matching subject. Servers before 2.10 support
- * only one filter, within one subject of the stream, so a subject that spans several is filtered by the
- * subscriber.
+ * Plans the consumers of a subscription, one for every stream with a matching subject. Servers before 2.10 support only
+ * one filter, within one subject of the stream. If the subscribed subject matches several subjects of the stream, the
+ * consumer has no filter, and the subscriber drops the other messages.
  */
 export function planConsumers(
   streams: readonly StreamPlan[],
@@ -36,11 +36,11 @@ export function planConsumers(
 }
 
 /**
- * Creates a consumer if it does not exist and checks its configuration: one message at a time over all replicas, so
- * that no message overtakes one that is redelivered.
+ * Creates a consumer if it does not exist and checks its configuration: one message at a time across all replicas, so
+ * that no message overtakes a redelivered message.
  * @returns the acknowledgement timeout of the server, ms
- * @throws PreconditionError BUS_DURABLE_MISMATCH if it exists with another subject,
- *   BUS_CONSUMER_MISMATCH, BUS_FEATURE_UNSUPPORTED
+ * @throws PreconditionError BUS_DURABLE_MISMATCH if the consumer exists with another subject, BUS_CONSUMER_MISMATCH,
+ *   BUS_FEATURE_UNSUPPORTED
  */
 export async function ensureConsumer(
   manager: JetStreamManager,

@@ -11,9 +11,9 @@ import type { NatsSettings } from './options.ts';
 import type { NatsSession } from './session.ts';
 import { hasLostDeliveries, undeliveredMessages } from './undelivered.ts';
 
-/** Number of messages requested ahead; the server sends one at a time. */
+/** Number of messages in a pull request; the server still sends only one unacknowledged message at a time. */
 const MAX_MESSAGES = 16;
-/** Expiry of such a request, ms. */
+/** Expiry of a pull request, ms. */
 const REQUEST_EXPIRES_MS = 10_000;
 /** Interval between two checks for undelivered messages, ms. */
 const CHECK_MS = 3_000;
@@ -55,7 +55,8 @@ export class DurableSubscription implements Subscription {
   async unsubscribe(): Promise<void> {
     this.#ended = true;
     this.#ending.abort();
-    // Stopped before the current message is acknowledged, or the server would deliver the next one here.
+    // Stops pulling before the current message is acknowledged; otherwise the server would deliver the next message to
+    // this subscriber.
     for (const messages of this.#open) messages.stop();
     await Promise.all(this.#loops);
   }
@@ -95,7 +96,7 @@ export class DurableSubscription implements Subscription {
     this.#open.add(messages);
     if (this.#ended) messages.stop();
     const watch = setInterval(() => {
-      // A new pass starts with undelivered messages.
+      // Stops consuming after lost deliveries, because the next pass begins with the undelivered messages.
       const stop = (info: ConsumerInfo): void => void (hasLostDeliveries(info) && messages.stop());
       consumer.info().then(stop, (error: unknown) => this.#settings.onError(error, plan));
     }, CHECK_MS);
@@ -155,7 +156,7 @@ export class DurableSubscription implements Subscription {
     } catch (error) {
       const { subject } = raw;
       onError(error, { subject, durable, ...(message && { eventId: message.eventId }) });
-      // A message without an id is terminated; others are redelivered and block the messages behind them.
+      // A message without an id is terminated. Any other failed message is redelivered and blocks later messages.
       if (message === undefined) respond(() => raw.term());
       else respond(() => raw.nak(backoffMs(raw.info.deliveryCount, retryBackoff(this.#settings))));
     } finally {
@@ -168,7 +169,7 @@ function retryBackoff({ retryBaseMs, retryMaxMs }: NatsSettings): BackoffOptions
   return { baseMs: retryBaseMs, maxMs: retryMaxMs };
 }
 
-/** Responds to the server; a closed connection is ignored, because the server redelivers then. */
+/** Responds to the server. Ignores a closed connection, because the server redelivers an unacknowledged message. */
 function respond(send: () => void): void {
   try {
     send();

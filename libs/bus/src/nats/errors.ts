@@ -27,7 +27,7 @@ export function apiErrorOf(error: unknown): JetStreamApiError | undefined {
   return causeOf(error, JetStreamApiError);
 }
 
-/** The permission that the server denied, if that is the cause. */
+/** Returns BUS_PERMISSION_DENIED if the server denied a permission; undefined for any other cause. */
 function forbidden(error: unknown): PermissionDeniedError | undefined {
   const violation = causeOf(error, PermissionViolationError);
   if (violation === undefined) return undefined;

@@ -21,7 +21,8 @@ export class NatsLink {
   }
 
   /**
-   * Resolves when the first session is open, or after the start timeout; the connection is then retried.
+   * Resolves when the first session is open, or after the start timeout. After the timeout, the link keeps retrying the
+   * connection.
    * @throws what {@link openSession} throws, unless a retry may succeed
    */
   async open(): Promise<void> {

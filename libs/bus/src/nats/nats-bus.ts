@@ -16,12 +16,12 @@ import type { NatsSession } from './session.ts';
 /**
  * Creates the bus of the distributed mode on NATS JetStream (HK-2). Publishing resolves when the server has stored the
  * message or already has it. While the server is unreachable, publishing fails, so that messages remain in their
- * outboxes; subscriptions resume after the reconnect. A server that is unreachable at the start is retried in the
- * background; one that is not suitable is rejected.
+ * outboxes; subscriptions resume after the reconnect. If the server is unreachable at the start, the bus retries in the
+ * background; an unsuitable server is rejected.
  *
  * `publish` and `subscribe` reject a subject that belongs to none of `streams` with INVALID_SUBJECT. A durable consumer
- * receives them one at a time per stream, over all its subscribers; a message that fails blocks those behind it until
- * it is handled.
+ * receives messages one at a time per stream, across all its subscribers; a message whose handler fails blocks later
+ * messages until it is handled.
  *
  * @throws UnauthenticatedError BUS_CREDENTIALS_REJECTED, PermissionDeniedError BUS_PERMISSION_DENIED,
  *   PreconditionError INVALID_TLS_FILE, BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH,
@@ -95,7 +95,8 @@ class NatsBus implements Bus {
     const session = this.#link.current;
     if (session !== undefined) await this.#ensure(subscription, session);
     this.#durables.add(subscription);
-    // The session may have changed in the meantime; the link attaches later ones.
+    // The session may have changed while the consumers were created. The callback of the link attaches the subscription
+    // to later sessions.
     const current = this.#link.current;
     if (current !== undefined) subscription.attach(current);
     return {
@@ -106,7 +107,10 @@ class NatsBus implements Bus {
     };
   }
 
-  /** The server stores messages without a subscriber; an outage fails each publish instead. */
+  /**
+   * Returns true until the bus is closed: the server stores messages without a subscriber, and during an outage each
+   * publish fails.
+   */
   hasSubscribers(): boolean {
     return !this.#closed;
   }
@@ -153,7 +157,8 @@ class NatsBus implements Bus {
     headers: ReturnType<typeof toNatsHeaders>,
   ): Promise<void> {
     await this.#refuseWithoutConsumers(session, stream.name);
-    // A header with the expected stream would be in the copies for observers, whose stream would reject them.
+    // Does not set the expected-stream header, because it would be copied to the messages for observers and their
+    // stream would reject them.
     const { stream: stored } = await session.jetstream.publish(subject, payload, {
       msgID: eventId,
       headers,
@@ -174,7 +179,10 @@ class NatsBus implements Bus {
     }
   }
 
-  /** A durable consumer is permanent, so that one check per session is enough. */
+  /**
+   * Rejects a publish if a required durable consumer does not exist. A durable consumer is permanent, so one check per
+   * session is enough.
+   */
   async #refuseWithoutConsumers(session: NatsSession, stream: string): Promise<void> {
     const known = this.#subscribedStreams.get(session) ?? new Set();
     this.#subscribedStreams.set(session, known);

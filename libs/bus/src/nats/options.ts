@@ -5,7 +5,7 @@ import type { BusFailure } from '../in-process-bus.ts';
 export interface NatsBusOptions {
   /** `host:port`, `nats://` or `tls://` URLs; one of them is used. */
   readonly servers: readonly string[];
-  /** Name of the connection for the operator of the server. */
+  /** Name of the connection, which the NATS server shows to its operator. */
   readonly name: string;
   /** Absent if the server requires none. */
   readonly credentials?: { readonly user: string; readonly password: string };
@@ -23,8 +23,8 @@ export interface NatsBusOptions {
   /** Streams of durable messages; default: those of all hook events. */
   readonly streams?: readonly StreamPlan[];
   /**
-   * Whether to create streams that do not exist; default true. Otherwise publishing fails until another service
-   * has created them.
+   * Whether to create streams that do not exist; default true. If false, publishing fails until another service has
+   * created the streams.
    */
   readonly createsStreams?: boolean;
   /** Maximum size of a created stream in bytes, at which publishing fails; default 256 MiB. */
@@ -37,8 +37,8 @@ export interface NatsBusOptions {
    */
   readonly streamConfig?: Readonly<Record<string, string | number | boolean>>;
   /**
-   * Durable consumers that must exist before messages are accepted: a stream keeps a message until every consumer
-   * has acknowledged it, and so not at all without consumers.
+   * Durable consumers that must exist before messages are accepted: a stream keeps a message until every consumer has
+   * acknowledged it, so a stream without consumers does not store messages.
    */
   readonly requiredConsumers?: readonly string[];
   /** Maximum wait for the server at the start, ms; default 5 000. */

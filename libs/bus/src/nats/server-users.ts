@@ -40,8 +40,8 @@ export const OBSERVER_USER: NatsUser = {
 };
 
 /**
- * An observer reads its durable consumer of the copies. It cannot create consumers, since the deliveries of one can be
- * directed to any subject, and it cannot reach the streams of the services.
+ * Returns the permissions of an observer, which reads the copies through its durable consumer. It cannot create
+ * consumers, because a consumer can deliver to any subject, and it cannot reach the streams of the services.
  */
 function observerPermissions(user: string): NatsPermissions {
   const { name } = OBSERVED_STREAM;

@@ -61,7 +61,7 @@ async function connectTo(settings: NatsSettings): Promise<NatsConnection> {
     ...(credentials && {
       user: credentials.user,
       pass: credentials.password,
-      // A separate inbox, so that no user can read the replies to another.
+      // Each user has a separate inbox, so that no user can read the replies to another user.
       inboxPrefix: `_INBOX.${credentials.user}`,
     }),
     ...(tls && { tls }),
@@ -100,7 +100,7 @@ function tlsOptions({ tls, servers }: NatsSettings): TlsOptions | undefined {
     ...(caFile !== undefined && { ca: readPem(caFile, 'WRIT_NATS_CA_FILE') }),
     ...(certFile !== undefined && { cert: readPem(certFile, 'WRIT_NATS_CERT_FILE') }),
     ...(keyFile !== undefined && { key: readPem(keyFile, 'WRIT_NATS_KEY_FILE') }),
-    // The library passes no host name to Node if the server is given by its address.
+    // The client library passes no host name to Node if the server is specified by its IP address.
     checkServerIdentity: (_: string, shown: PeerCertificate): Error | undefined => {
       const problems = hosts.map((host) => checkServerIdentity(host, shown));
       return problems.every(Boolean) ? problems[0] : undefined;

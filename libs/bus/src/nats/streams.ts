@@ -20,7 +20,7 @@ const DUPLICATE_WINDOW_MS = 120_000;
 
 /** A message is kept until every consumer has acknowledged it; a full stream rejects messages. */
 const KEPT = { retention: RetentionPolicy.Interest, discard: DiscardPolicy.New, max_age: 0 };
-/** The oldest messages are deleted. */
+/** A message is deleted after three days; a full stream deletes its oldest messages. */
 const OBSERVED = {
   retention: RetentionPolicy.Limits,
   discard: DiscardPolicy.Old,
@@ -84,7 +84,7 @@ async function ensureStream(
     await ensureConsumer(manager, { stream: name, durable, filter: undefined }, limits);
 }
 
-/** Adds what a stream of an earlier version lacks: subjects and the copies for observers. */
+/** Adds the subjects and the `republish` setting that a stream created by an earlier version lacks. */
 async function updateStream(
   manager: JetStreamManager,
   { name, subjects, republish }: StreamPlan,

@@ -28,8 +28,8 @@ export function hasLostDeliveries({
 
 /**
  * The stored messages that the server no longer delivers, oldest first: lost deliveries and, if this is the only
- * consumer of the stream, messages that count as acknowledged but were never deleted. They must be handled before
- * later messages, so that none is lost and the order is kept (HK-1, HK-2); repeats are detected by their ids.
+ * consumer of the stream, messages that the server regards as acknowledged but did not delete. They must be handled
+ * before later messages, so that none is lost and the order is kept (HK-1, HK-2); repeats are detected by their ids.
  */
 export async function* undeliveredMessages(
   { connection, manager }: NatsSession,
@@ -39,7 +39,7 @@ export async function* undeliveredMessages(
   const { delivered, ack_floor: acknowledged } = info;
   const last = hasLostDeliveries(info) ? delivered.stream_seq : acknowledged.stream_seq;
   const { state, config } = await manager.streams.info(stream);
-  // A stream for observers keeps what was acknowledged.
+  // A stream for observers keeps acknowledged messages.
   const isOnly = state.consumer_count === 1 && config.retention === RetentionPolicy.Interest;
   let seq = isOnly ? state.first_seq : acknowledged.stream_seq + 1;
   while (seq <= last) {

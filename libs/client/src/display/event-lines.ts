@@ -6,7 +6,10 @@ import { codeWaitFrom, codeWaitSentence, formatUsd } from '@writ/kernel/portable
 import { actionJson } from './result-json.ts';
 import { wordOf } from './word-of.ts';
 
-/** A line about an event, in the words of every screen (PE-2). Before output, pass the text through `printable`. */
+/**
+ * A line about an event, with the same wording in the CLI and the console (PE-2). Before output, pass the text through
+ * `printable`.
+ */
 export interface ShownLine {
   /** One word, such as `proposes`, `escalate` or `executed`. */
   readonly label: string;
@@ -91,7 +94,7 @@ export function shortAction(action: Action): string {
   return kind === 'delegation' ? `handoff to ${agent}: ${task}` : `final: ${answer}`;
 }
 
-/** Why the model gave no answer, if so. */
+/** Returns the status of a failed model call as a suffix; empty if the call succeeded. */
 function problemOf({ status }: HookEvent): string {
   return status === 'ok' || status === '' ? '' : `: ${status}`;
 }

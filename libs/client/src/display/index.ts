@@ -1,4 +1,4 @@
-/** Runs, actions and approvals as text, in the same words on every screen (PE-2). */
+/** Formats runs, actions and approvals as text, with the same wording in the CLI and the console (PE-2). */
 export { costOf, eventLines, type ShownLine, shortAction } from './event-lines.ts';
 export { printable } from './printable.ts';
 export { actionJson, resultJson } from './result-json.ts';

@@ -3,7 +3,7 @@
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * Text that a terminal shows as it is: control characters and those that change the direction of writing are
+ * Returns text that is safe to print to a terminal: control characters and bidirectional formatting characters are
  * replaced by their code, such as `\u001b`.
  */
 export function printable(text: string): string {

@@ -4,7 +4,7 @@ import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { expect, it } from 'vitest';
 import { createRunPrinter } from './run-lines.ts';
 
-it('shows that an agent waits for the code with which it started, and what to do (BD-6)', () => {
+it('shows that an agent waits for the code version with which it started, and how to fix it (BD-6)', () => {
   const lines: string[] = [];
   const agent = { name: 'clerk', instance: 'clerk-1' };
   const type = HookEventType.AGENT_SUSPENDED;
@@ -18,7 +18,7 @@ it('shows that an agent waits for the code with which it started, and what to do
   ]);
 });
 
-it('shows why an attempt of a model gave no answer (EM-8)', () => {
+it('shows why a model call failed (EM-8)', () => {
   const lines: string[] = [];
   const type = HookEventType.LLM_END;
   const printer = createRunPrinter((line) => lines.push(line));

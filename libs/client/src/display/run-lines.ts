@@ -7,7 +7,7 @@ import { printable } from './printable.ts';
 
 const LABEL_WIDTH = 10;
 
-/** The agent of the last line; shared by runs that are printed at the same time. */
+/** The agent of the last printed line; shared by the printers of concurrent runs. */
 export interface Voice {
   speaker: string;
 }
@@ -34,32 +34,32 @@ export function createRunPrinter(output: (line: string) => void, voice: Voice = 
       );
     },
 
-    /** Another run of the example, which began before. */
+    /** Prints the heading of a run of the example that started earlier and is still in progress. */
     before(run: Run): void {
-      print(`run ${run.runId}   beside the one below`);
+      print(`run ${run.runId}   concurrent with the run below`);
       print(`${run.agent?.name ?? ''}: ${run.goal}`);
       print('');
     },
 
-    /** The example sends what a person or a source would send. */
+    /** Prints a signal that the example sends in place of a person or an external system. */
     signal(agent: AgentRef, name: string, payloadJson: string): void {
       say(agent, [
         labelled('receives', `${name} from the example, not from a person: ${payloadJson}`),
       ]);
     },
 
-    /** A rule would change the arguments that a person typed. */
+    /** Prints the arguments to which a rule would revise an edit. */
     proposal(argumentsJson: string): void {
       print(labelled('revised', `by policy to ${argumentsJson}; nothing was approved yet`));
     },
 
-    /** No answer was given, so the run still waits. */
+    /** Prints that an approval was not decided, so that the run still waits. */
     unanswered({ approvalId }: Approval, isStopping = false): void {
       const next = isStopping ? 'the next start asks again' : 'decide it with writ approvals';
       print(labelled('open', `${approvalId} has no answer; ${next}`));
     },
 
-    /** The end of another run of the example. */
+    /** Prints the outcome of another run of the example. */
     other(run: Run): void {
       print('');
       const { answer = '', stopReason = '', detail = '' } = run.result ?? {};
@@ -83,7 +83,7 @@ export function createRunPrinter(output: (line: string) => void, voice: Voice = 
     },
   };
 
-  /** Prints lines of one agent, below its name when the previous lines are of another one. */
+  /** Prints lines of one agent, below its name when the previous lines are of another agent. */
   function say(agent: AgentRef | undefined, lines: readonly string[]): void {
     if (lines.length > 0 && agent !== undefined && agent.instance !== voice.speaker) {
       voice.speaker = agent.instance;
@@ -96,7 +96,7 @@ export function createRunPrinter(output: (line: string) => void, voice: Voice = 
 /** One line of a step; the first line has the number of the step. */
 function labelled(label: string, text: string, step = 0): string {
   const first = `${(step === 0 ? '' : String(step)).padStart(2)}  ${label.padEnd(LABEL_WIDTH)}`;
-  // The following lines of a text are indented as its first one.
+  // Indents continuation lines to the column of the first line.
   return first + text.replaceAll(/\s*\n\s*/g, `\n${' '.repeat(first.length)}`);
 }
 

@@ -32,7 +32,7 @@ export function haltStateText(state: HaltState): string {
   return HALT_STATES[state] ?? 'unknown';
 }
 
-/** What a halt covers: `run tenant/run`, `agent tenant/run/instance`, `tenant name` or `everything`. */
+/** Formats the scope of a halt: `run tenant/run`, `agent tenant/run/instance`, `tenant name` or `everything`. */
 export function scopeText(scope: Scope | undefined): string {
   switch (scope?.kind.case) {
     case 'run':

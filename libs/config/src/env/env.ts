@@ -12,12 +12,14 @@ export type EnvValues<S extends EnvSpec> = {
   readonly [K in keyof S]: S[K] extends Variable<infer T> ? T : never;
 };
 
-/** Names of all variables that this process has read, and of those that the CLI reads by itself. */
+/**
+ * Names of all variables that this process has read, and of the variables that the CLI reads without {@link readEnv}.
+ */
 export const knownVariables = new Set<string>(['WRIT_ADDRESS', 'WRIT_API_KEY', 'WRIT_CA_FILE']);
 
 /**
  * Reads every variable of `spec` from `env` and returns a frozen object with the field names of
- * `spec`. Surrounding white space is trimmed; an empty variable counts as unset.
+ * `spec`. Surrounding white space is trimmed; an empty variable is treated as unset.
  * @throws ConfigError with one sentence for each missing or malformed variable: the expected format
  *   and how to set it, without secret values
  */

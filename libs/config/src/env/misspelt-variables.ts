@@ -2,10 +2,11 @@ import { ConfigError } from '../config-error.ts';
 import { type Environment, knownVariables } from './env.ts';
 
 /**
- * Rejects variables that begin with `WRIT_` and differ from one that this process has read by underscores and at most
- * two letters: such a setting would otherwise be ignored, and the default would apply (SYS-3). Call it once everything
- * is read. Other unknown variables are permitted, because files may refer to them.
- * @throws ConfigError with one sentence for each, naming the variable that is meant
+ * Rejects an unknown variable whose name begins with `WRIT_` and resembles that of a known variable: ignoring
+ * underscores, the names differ by at most two letters. A misspelled setting would otherwise be ignored, and the
+ * default would apply (SYS-3). Call this function after all settings have been read. Other unknown variables are
+ * permitted, because files may refer to them.
+ * @throws ConfigError with one sentence for each variable, which suggests the known variable
  */
 export function rejectMisspelt(env: Environment): void {
   const problems = Object.entries(env).flatMap(([name, value]) => {

@@ -48,7 +48,8 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
 
 const string = ((name: string, options: AnyOptions<string> & { pattern?: RegExp } = {}) =>
   defineVariable(name, options, {
-    expected: options.pattern === undefined ? 'text' : `text that matches ${options.pattern}`,
+    expected:
+      options.pattern === undefined ? 'a string' : `a string that matches ${options.pattern}`,
     example: 'text',
     hidden: true,
     parse: (text) => (options.pattern?.test(text) === false ? undefined : text),

@@ -2,9 +2,9 @@ import type { ErrorObject } from 'ajv/dist/2020.js';
 import { type Schema, schemasAt } from './schemas-at.ts';
 
 /**
- * Reduces validator errors to the ones that help a reader: when a value matches none of several
- * alternatives, only the errors of the closest alternative remain, and errors that repeat another
- * one are dropped.
+ * Reduces validator errors to those that help a reader: when a value matches none of several alternatives, only the
+ * errors of the closest alternative remain. An error is dropped if another error reports the same problem in more
+ * detail.
  */
 export function clearestErrors(root: Schema, errors: readonly ErrorObject[]): ErrorObject[] {
   const union = errors

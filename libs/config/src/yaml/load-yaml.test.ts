@@ -85,7 +85,7 @@ describe('loadYaml', () => {
     expect(problems(text)).toEqual([
       'agents.yaml:1:1: the document needs "kind".',
       'agents.yaml:2:1: unknown key "knd"; known keys: name, kind, max_steps, context_window, cost_limit, timeout, limits, steps, tools.',
-      'agents.yaml:1:7: name must be text, not 7.',
+      'agents.yaml:1:7: name must be a string, not 7.',
       'agents.yaml:3:12: max_steps must be >= 1, not 0.',
       'agents.yaml:4:10: timeout must be a duration such as 30s, not "soon".',
       'agents.yaml:6:3: "Bad" is not a valid name here; names must match ^[a-z_]+$.',
@@ -93,7 +93,7 @@ describe('loadYaml', () => {
     ]);
   });
 
-  it('reports only the first of the lines that a tab breaks (SYS-3)', () => {
+  it('reports only the first line that is indented with a tab (SYS-3)', () => {
     expect(problems('name: a\nlimits:\n\tx: 1\n\ty: 2\nkind: flow\n')).toEqual([
       'agents.yaml:3:1: Tabs are not allowed; indent with spaces.',
     ]);
@@ -125,7 +125,7 @@ describe('loadYaml', () => {
   it('reports only the errors of the closest alternative of a union', () => {
     const head = 'name: a\nkind: flow\n';
     expect(problems(`${head}steps:\n  - { do: call, tool: 3 }`)).toEqual([
-      'agents.yaml:4:23: steps.0.tool must be text, not 3.',
+      'agents.yaml:4:23: steps.0.tool must be a string, not 3.',
     ]);
     expect(problems(`${head}steps:\n  - { do: group, steps: [{ do: call }] }`)).toEqual([
       'agents.yaml:4:26: steps.0.steps.0 needs "tool".',
@@ -138,7 +138,7 @@ describe('loadYaml', () => {
       'agents.yaml:3:9: steps.0 must be one of: a call; a group, not 7.',
     ]);
     expect(problems(`${head}tools: [1, b]`)).toEqual([
-      'agents.yaml:3:9: tools.0 must be text, not 1.',
+      'agents.yaml:3:9: tools.0 must be a string, not 1.',
     ]);
   });
 

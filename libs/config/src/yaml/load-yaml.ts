@@ -73,7 +73,7 @@ export function loadYaml<T>(input: YamlInput, schema: JsonSchema): LoadedYaml<T>
 
 /**
  * Validates data that was not read from a document, against a schema as {@link loadYaml} does.
- * @param root what messages call the data as a whole
+ * @param root the name of the data in messages about the root
  * @returns one sentence per problem, which names the path of the value; none when the data is valid
  */
 export function schemaProblems(data: unknown, schema: JsonSchema, root: string): readonly string[] {

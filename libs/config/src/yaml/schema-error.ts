@@ -11,7 +11,7 @@ export interface SchemaProblem {
 
 /**
  * Formats one validator error at `path`: the expected and the actual value.
- * @param root what the empty path is called
+ * @param root the name of the empty path in messages
  */
 export function describeSchemaError(
   path: DataPath,
@@ -75,7 +75,7 @@ export function describeSchemaError(
 }
 
 const TYPE_WORDS: Readonly<Record<string, string>> = {
-  string: 'text',
+  string: 'a string',
   number: 'a number',
   integer: 'a whole number',
   boolean: 'true or false',

@@ -3,9 +3,9 @@ import { listOf } from '@writ/kernel';
 export type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * Returns every schema object that `schema` applies at the position `steps` below its own, with
- * local references of `root` resolved. Identifies the part of a schema that reported an error when
- * the same part is used at several depths.
+ * Returns every schema object that `schema` applies to the descendant at the path `steps` of the value that it
+ * validates. Local references are resolved in `root`. The result identifies the part of a schema that reported an
+ * error, even if that part is used at several depths.
  */
 export function schemasAt(
   root: Schema,

@@ -41,7 +41,7 @@ export function readYaml(input: YamlInput): YamlSource {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
-  // The parser reports each further line as wrong after a tab.
+  // After a tab, the parser reports an error for each following line.
   const tab = document.errors.find(({ code }) => code === 'TAB_AS_INDENT');
   if (tab !== undefined) {
     throw new ConfigError(file, [

@@ -13,14 +13,14 @@ describe('a signed token', () => {
   const other = newKey();
   const token = signCompact({ alg: 'EdDSA' }, { run: 'r-1' }, own.signing);
 
-  it('is valid under its key only, however often it is verified (CO-1)', () => {
+  it('is valid only under its own key, in every repeated verification (CO-1)', () => {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       expect(isSigned(token, own.verifying)).toBe(true);
       expect(isSigned(token, other.verifying)).toBe(false);
     }
   });
 
-  it('is invalid after any change, also when the original is cached (TG-1)', () => {
+  it('is invalid after any change, even when the original token is cached (TG-1)', () => {
     const changed = fc.tuple(fc.nat(token.length - 1), fc.constantFrom(...'AQgw_-x0'));
     fc.assert(
       fc.property(changed, ([at, character]) => {
@@ -31,14 +31,17 @@ describe('a signed token', () => {
     );
   });
 
-  it('stays valid when it was signed with a key object that no other call has seen', () => {
+  it('is valid when it was signed with a newly created key object', () => {
     const fresh = newKey();
     const signed = signCompact({ alg: 'EdDSA' }, { run: 'r-2' }, fresh.signing);
     expect(isSigned(signed, fresh.verifying)).toBe(true);
   });
 });
 
-/** Whether two tokens sign the same text with the same bytes: the last base64 character has unused bits. */
+/**
+ * Whether two tokens have the same content and signature bytes. Their texts may differ, because the last base64
+ * character has unused bits.
+ */
 function sameBytes(a: string, b: string): boolean {
   const [textA, textB] = [a, b].map((token) => token.slice(0, token.lastIndexOf('.')));
   const [bytesA, bytesB] = [a, b].map((token) =>

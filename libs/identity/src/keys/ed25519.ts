@@ -20,13 +20,13 @@ export function privateKey(x: string, d: string): KeyObject {
 const MAX_CACHED = 10_000;
 
 /**
- * SHA-256 of public key and token, for tokens that this process has signed or has verified with that key. An entry says
- * that the signature is valid and nothing else: whether the key is trusted, and whether the token is expired or meant
- * for this audience, is decided each time by the caller (CO-1).
+ * SHA-256 of public key and token, for tokens that this process has signed or has verified with that key. An entry
+ * proves only that the signature is valid. The caller checks each time whether the key is trusted, whether the token
+ * has expired, and its audience (CO-1).
  */
 const validSignatures = new Set<string>();
 
-/** The public part of each key, since a key object does not show it. */
+/** The public part of each key, cached because reading it from a KeyObject requires an export. */
 const publicParts = new WeakMap<KeyObject, string>();
 
 /**
@@ -41,8 +41,8 @@ export function signCompact(header: object, payload: object, key: KeyObject): st
 }
 
 /**
- * Whether the signature of a compact JWS is valid under `key`. Valid signatures are cached per token and key. The
- * header has been checked before (`parseToken`): it names nothing that changes what is signed.
+ * Whether the signature of a compact JWS is valid under `key`. Valid signatures are cached per token and key.
+ * `parseToken` has already rejected header fields that change what the signature covers, such as `b64`.
  */
 export function isSigned(token: string, key: Key): boolean {
   const id = signatureId(token, key);

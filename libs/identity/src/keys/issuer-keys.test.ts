@@ -61,7 +61,7 @@ describe('keys of an issuer', () => {
     expect(await keys.find(current())).toBeDefined();
   });
 
-  it('are unavailable while their owner is down, and fetched again afterwards (SYS-4)', async () => {
+  it('are unavailable while the issuer is down, and fetched again afterwards (SYS-4)', async () => {
     down = true;
     await expect(keys.find(current())).rejects.toThrow(
       'The keys of supervisor are unavailable: it did not respond (UNAVAILABLE).',
@@ -86,7 +86,7 @@ describe('keys of an issuer', () => {
     await expect(keys.find(old)).rejects.toMatchObject({ reason: 'KEYS_UNAVAILABLE' });
   });
 
-  it('fetches again when a lookup joined a fetch that started before it', async () => {
+  it('are fetched again for a lookup that joined a fetch already in flight', async () => {
     const release: (() => void)[] = [];
     const slow = new IssuerKeys(
       'supervisor',

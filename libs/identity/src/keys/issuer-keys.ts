@@ -35,7 +35,8 @@ export class IssuerKeys {
   }
 
   /**
-   * Returns the key; undefined when a fetch of the last ten seconds, or one started after this call, did not return it.
+   * Returns the key; undefined if the issuer does not have it. An unknown key id causes a fetch, unless a lookup in the
+   * last ten seconds did not find it.
    * @throws UnavailableError KEYS_UNAVAILABLE when the keys cannot be fetched
    */
   async find(keyId: string): Promise<TrustedKey | undefined> {

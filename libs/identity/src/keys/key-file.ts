@@ -11,7 +11,7 @@ export interface StoredKey {
   /** Private part, base64url; absent once retired. */
   readonly d?: string;
   readonly notBefore: Date;
-  /** End of the validity of its signatures; absent for the signing key. */
+  /** Expiry time of the key; absent for the signing key. */
   readonly notAfter?: Date;
 }
 
@@ -26,7 +26,8 @@ export async function newKey(now: Date): Promise<StoredKey & { readonly d: strin
 }
 
 /**
- * Reads the key file, or creates it on first start; of several starting processes one creates it.
+ * Reads the key file, or creates it on first start. If several processes start at the same time, one of them creates
+ * it.
  * @throws InvalidRequestError INVALID_FILE when the file exists but is invalid. It is never recreated,
  * because tokens signed with the lost key would become invalid.
  */

@@ -5,13 +5,13 @@ import { type Route, route } from '@writ/rpc';
 import type { PublicKey, Signer } from './signer.ts';
 
 /**
- * Returns the route of KeyService: every service serves its own public keys on its internal port. Retired
- * keys are listed with their `not_after`, because tokens signed before may still be verified.
+ * Returns the route of KeyService: every service serves its own public keys on its internal port. Retired keys are
+ * listed with their `not_after`, because tokens that they signed may still be valid.
  */
 export function keyRoute(signer: Signer): Route {
   return route(KeyService, {
     async getKeys({ keyId }) {
-      // A caller that misses a key looks for one with which another replica has just begun to sign.
+      // The requested key may have just been created by another replica.
       await signer.refresh();
       const keys = signer.publicKeys().filter((key) => keyId === '' || key.keyId === keyId);
       return { service: signer.service, keys: keys.map(toMessage) };

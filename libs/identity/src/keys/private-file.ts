@@ -16,7 +16,10 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConflictError, InvalidRequestError } from '@writ/kernel';
 
-/** Group write and all access by others. Group read is allowed because of mounted secrets. */
+/**
+ * Rejected mode bits of a file with secrets: group write and any access by others. Group read is permitted, because
+ * mounted secrets can require it.
+ */
 const LOOSE_MODE = 0o027;
 const LOCK_ATTEMPTS = 200;
 const LOCK_PAUSE_MS = 10;
@@ -71,8 +74,9 @@ export function createPrivate(file: string, text: string): boolean {
 
 /**
  * Runs `work` while holding the lock file.
- * @param maxAttempts attempts to acquire the lock, 10 ms apart; by default for two seconds
- * @throws ConflictError FILE_LOCKED naming the lock file; InvalidRequestError INVALID_FILE when it cannot be created
+ * @param maxAttempts maximum number of attempts to acquire the lock, 10 ms apart; default 200
+ * @throws ConflictError FILE_LOCKED naming the lock file; InvalidRequestError INVALID_FILE when the lock file cannot be
+ *   created
  */
 export async function whileLocked<T>(
   file: string,
@@ -97,7 +101,7 @@ export async function whileLocked<T>(
   }
 }
 
-/** The error for a file that an operator must repair: `<file> <what>.` */
+/** Returns the error for a file that an operator must repair, with the message `<file> <what>.` */
 export function badFile(file: string, what: string, cause?: unknown): InvalidRequestError {
   return new InvalidRequestError('INVALID_FILE', `${file} ${what}.`, { file }, { cause });
 }

@@ -52,16 +52,20 @@ describe('trustPublicKeys', () => {
   });
 
   it.each([
-    ['no JSON', 'key', 'they are not JSON'],
-    ['no key', '{"keys":[]}', 'at least one key'],
-    ['another curve', '{"keys":[{"kty":"EC","crv":"P-256"}]}', 'not an Ed25519 key'],
-    ['half a key', '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AA"}]}', 'not 32 bytes'],
+    ['text that is not JSON', 'key', 'they are not JSON'],
+    ['an empty key set', '{"keys":[]}', 'at least one key'],
+    ['a key with another curve', '{"keys":[{"kty":"EC","crv":"P-256"}]}', 'not an Ed25519 key'],
     [
-      'another name',
+      'a key of the wrong length',
+      '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AA"}]}',
+      'not 32 bytes',
+    ],
+    [
+      'a kid that is not the thumbprint',
       `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"${'A'.repeat(43)}","kid":"k"}]}`,
       'not its thumbprint',
     ],
-  ])('names the problem of %s (SYS-3)', async (_what, jwks, sentence) => {
+  ])('rejects %s and names the problem (SYS-3)', async (_what, jwks, sentence) => {
     await expect(trustPublicKeys('supervisor', jwks)).rejects.toMatchObject({
       reason: 'INVALID_PUBLIC_KEYS',
       message: expect.stringContaining(sentence),

@@ -33,7 +33,7 @@ export async function trustPublicKeys(issuer: ServiceName, jwks: string): Promis
   return {
     async key(requested, keyId) {
       if (requested !== issuer)
-        throw keysUnavailable(requested, 'it is not the service of these keys');
+        throw keysUnavailable(requested, 'the given public keys belong to another service');
       return keys.get(keyId);
     },
     close: () => undefined,

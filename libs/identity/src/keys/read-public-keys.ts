@@ -5,7 +5,7 @@ import { keyIdOf } from './key-id.ts';
 export interface ReadPublicKey {
   /** Coordinate of the Ed25519 key, base64url. */
   readonly x: string;
-  /** End of the validity of its signatures. */
+  /** Expiry time of the key. */
   readonly notAfter: Date | undefined;
 }
 

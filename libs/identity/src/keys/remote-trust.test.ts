@@ -25,7 +25,9 @@ async function serveKeys({ signers, verifier }: World, service: ServiceName): Pr
   return server;
 }
 
-/** A verifier in another process, which knows addresses only. */
+/**
+ * Creates a verifier like that of another process: it has only the addresses of the services and fetches their keys.
+ */
 function verifierAt(addresses: () => Addresses | Promise<Addresses>, clock: ManualClock) {
   const trust = createTrust({ addresses, telemetry, clock, timeoutMs: 2_000 });
   onTestFinished(() => trust.close());
@@ -49,11 +51,11 @@ describe('trust by address', () => {
     await verifier.verify('agent', old, ISSUED.agent);
   });
 
-  it('learns a new key from a replica that has just read the shared key file (SV-6, TG-1)', async () => {
+  it('fetches a new key from a replica that read the shared key file before the rotation (SV-6, TG-1)', async () => {
     const world = await createWorld();
     const { clock, keyDir } = world;
     const other = await openSigner({ service: 'supervisor', keyDir, clock });
-    // Its calls reach the replica that has not rotated the key.
+    // The verifier calls the replica that has not rotated the key.
     const { address } = await serveKeys(world, 'supervisor');
     const verifier = verifierAt(() => ({ supervisor: address }), clock);
     await verifier.verify('agent', await tokenOf(world, 'agent'), ISSUED.agent);
@@ -84,7 +86,7 @@ describe('trust by address', () => {
     );
   });
 
-  it('does not trust another service at the address, nor an issuer without one (SYS-4)', async () => {
+  it('rejects keys that another service serves at the address, and an issuer without an address (SYS-4)', async () => {
     const world = await createWorld();
     const { address } = await serveKeys(world, 'agent-worker');
     const token = await tokenOf(world, 'agent');
@@ -114,7 +116,7 @@ describe('trust by address', () => {
     await verifier.verify('agent', token, ISSUED.agent);
   });
 
-  it('uses the own signer for its own keys', async () => {
+  it('uses the local signer for the keys of its own service', async () => {
     const world = await createWorld();
     const trust = createTrust({ addresses: {}, telemetry, self: world.signers.supervisor });
     const verifier = createVerifier({ trust, clock: world.clock });

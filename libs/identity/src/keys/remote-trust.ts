@@ -26,20 +26,23 @@ export type Addresses = Readonly<Partial<Record<ServiceName, string>>>;
 
 /** Options of {@link createTrust}. */
 export interface TrustOptions {
-  /** A function is called before every fetch. */
+  /** The addresses, or a function that returns them and is called before every fetch. */
   readonly addresses: Addresses | (() => Addresses | Promise<Addresses>);
-  /** The pools of workers, each with keys of its own. Default: all workers are at the one address. */
+  /**
+   * The worker pools, each with its own keys. Workers outside of any pool are reached at the address in `addresses`.
+   * Default: no pools.
+   */
   readonly workerPools?: readonly WorkerPool[] | undefined;
   readonly telemetry: Telemetry;
   /** The signer of this service, used for its own keys. */
   readonly self?: Signer;
-  /** Without it, keys are fetched in cleartext. */
+  /** Certificate of this service for fetching keys. Default: keys are fetched in cleartext. */
   readonly tls?: ServiceTls | undefined;
   /** Servers of this process, called without a connection. */
   readonly loopback?: Loopback | undefined;
   /** Default: the system clock. */
   readonly clock?: Clock;
-  /** Learns the clocks of the services with their keys. */
+  /** Records the clock of each service, from the time in its responses. */
   readonly peerClocks?: PeerClocks | undefined;
   /** Timeout of a fetch, ms. Default 3,000. */
   readonly timeoutMs?: number;
@@ -62,7 +65,7 @@ export function createTrust(options: TrustOptions): Trust {
       tls: tls?.to(issuer),
       loopback,
       onPeerTime: (timeMs) => options.peerClocks?.observe(issuer, timeMs),
-      // The called service needs the keys of a starting service before that one reports SERVING.
+      // A starting service calls other services, which need its keys before it reports SERVING.
       health: 'responding',
     });
 

@@ -140,7 +140,7 @@ describe('signer', () => {
     await world.verifier.verify('agent', after.token, ISSUED.agent);
   });
 
-  it('lists a retired key for the longest token lifetime, and deletes its private part', async () => {
+  it('keeps a retired key valid for the longest token lifetime, and deletes its private part', async () => {
     const world = await createWorld();
     await world.signers.supervisor.rotate();
     const [, retired] = world.signers.supervisor.publicKeys();
@@ -150,7 +150,7 @@ describe('signer', () => {
     expect(keyIds(await open(world.keyDir))).toEqual(keyIds(world.signers.supervisor));
   });
 
-  it('accepts an old checkpoint of a retired key, but none signed after its retirement (SV-8)', async () => {
+  it('accepts an old checkpoint of a retired key, but no checkpoint signed after the retirement (SV-8)', async () => {
     const world = await createWorld();
     const { supervisor } = world.signers;
     const token = await tokenOf(world, 'checkpoint');
@@ -168,7 +168,7 @@ describe('signer', () => {
     await expect(readCheckpoint(world.verifier, late)).rejects.toThrow('has retired its key');
   });
 
-  it('signs with the new key of another replica within a second', async () => {
+  it('loads the new key of another replica on refresh', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();
     const [one, two] = await Promise.all(
@@ -193,7 +193,7 @@ describe('signer', () => {
     await verifier.verify('agent', token, ISSUED.agent);
   });
 
-  it('signs with the new key of another replica whichever way the clock steps (BD-3)', async () => {
+  it('loads the new key of another replica on refresh after the clock was set back (BD-3)', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();
     const openOne = () => openSigner({ service: 'supervisor', keyDir, clock });
@@ -226,7 +226,7 @@ describe('signer', () => {
     }
   });
 
-  it('rejects claims that no reader would accept, naming the field', async () => {
+  it('rejects invalid claims, naming the field', async () => {
     const signer = await open(tempDir());
     const claims = { ...CLAIMS.writ, argsSha256: 'abc' };
     const signed = signer.sign('writ', { audience: 'tool-gateway', claims, ttlMs: 1 });

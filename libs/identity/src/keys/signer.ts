@@ -19,7 +19,7 @@ export interface SignOptions<K extends TokenKind> {
   /** The service that the token is for; others reject it. */
   readonly audience: string;
   readonly claims: ClaimsInit<K>;
-  /** Lifetime of the token, ms; a token with zero or less has expired. */
+  /** Lifetime of the token, ms. With zero or a negative value, the signed token has already expired. */
   readonly ttlMs: number;
   /** The `jti`. Default: generated. */
   readonly id?: string;
@@ -39,7 +39,7 @@ export interface PublicKey {
   readonly keyId: string;
   readonly jwk: { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string };
   readonly notBefore: Date;
-  /** End of the validity of its signatures; absent for the signing key. */
+  /** Expiry time of the key; absent for the signing key. */
   readonly notAfter?: Date;
 }
 
@@ -52,15 +52,15 @@ export interface Signer {
    * @throws InvalidRequestError INVALID_CLAIMS or INVALID_ID naming the field, TOKEN_TOO_LARGE naming the limit
    */
   sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken>;
-  /** The signing key first, then the retired ones. */
+  /** Returns the public keys: the signing key first, then the retired keys. */
   publicKeys(): readonly PublicKey[];
   /**
-   * Creates a new signing key, durably, before it signs. The old private part is deleted; its signatures stay
-   * valid for `vouchForMs` (default: {@link LONGEST_TTL_MS}).
+   * Creates a new signing key and stores it durably before signing with it. Deletes the private part of the old key.
+   * Tokens signed with the old key stay valid for `vouchForMs` (default: {@link LONGEST_TTL_MS}).
    * @throws ConflictError FILE_LOCKED; InvalidRequestError INVALID_FILE
    */
   rotate(options?: { readonly vouchForMs?: number }): Promise<void>;
-  /** Reloads the key file when another process has changed it; compares its metadata at each call. */
+  /** Reloads the key file if another process has changed it. Each call compares the metadata of the file. */
   refresh(): Promise<void>;
 }
 
@@ -71,17 +71,20 @@ export interface SignerOptions {
   readonly keyDir: string;
   readonly clock: Clock;
   /**
-   * Maximum age of the signing key, ms: the next signature rotates an older key. Tokens of the old key stay
-   * valid until they expire. Without it, keys are rotated by {@link Signer.rotate} only.
+   * Maximum age of the signing key, ms. A call of {@link Signer.sign} rotates an older key before it signs. Tokens of
+   * the old key stay valid until they expire. Default: keys are rotated only by {@link Signer.rotate}.
    */
   readonly rotateEveryMs?: number | undefined;
 }
 
-/** The longest lifetime of a token that needs a valid key, that of a receipt: 30 days. */
+/**
+ * The longest lifetime of all tokens except checkpoints, ms: 30 days, the lifetime of a receipt. By default, a rotated
+ * key stays valid for this time.
+ */
 export const LONGEST_TTL_MS = 30 * 24 * 60 * 60 * 1000;
-/** Interval at which signatures check for rotations by other processes, ms. */
+/** Minimum interval between checks of {@link Signer.sign} for a key rotation by another process, ms. */
 const POLL_INTERVAL_MS = 1_000;
-/** Maximum attempts to acquire the lock for a rotation that delays a signature. */
+/** Maximum attempts to acquire the lock when {@link Signer.sign} waits for the rotation. */
 const LOCK_ATTEMPTS_WHEN_DUE = 20;
 /** Delay before a failed rotation is retried, ms. */
 const ROTATION_RETRY_MS = 60_000;
@@ -111,7 +114,7 @@ class FileSigner implements Signer {
   readonly #file: string;
   readonly #rotateEveryMs: number | undefined;
   #loaded: Loaded | undefined;
-  /** By the monotonic clock, ms. */
+  /** Time of the last check for changes of the key file, by the monotonic clock, ms. */
   #checkedAt = Number.NEGATIVE_INFINITY;
   #rotating: Promise<void> | undefined;
   /** Time of the next rotation attempt after a failure, by the monotonic clock, ms. */
@@ -178,7 +181,7 @@ class FileSigner implements Signer {
     return this.clock.now().getTime() - notBefore.getTime() >= this.#rotateEveryMs;
   }
 
-  /** Concurrent signatures share one rotation. */
+  /** Rotates the signing key if it has reached its maximum age. Concurrent calls of `sign` share one rotation. */
   async #rotateWhenDue(): Promise<void> {
     const now = this.clock.monotonicMs();
     if (!this.#isDue(this.#keys().stored) || now < this.#notBefore) return;
@@ -201,7 +204,7 @@ class FileSigner implements Signer {
         const now = this.clock.now();
         const notAfter = new Date(now.getTime() + vouchForMs);
         const stored = await readKeyFile(this.#file);
-        // Another process or signature has already rotated the key.
+        // Another process or another call has already rotated the key.
         if (ifDue && !this.#isDue(stored)) return await this.load(async () => stored);
         const [{ keyId, x, notBefore }, ...retired] = stored;
         const old = { keyId, x, notBefore, notAfter };
@@ -233,7 +236,7 @@ class FileSigner implements Signer {
     const stored = await read();
     const [{ x, d }] = stored;
     const signing = await matchingKey(this.#file, x, d);
-    // When the file changed meanwhile, an undefined stamp makes the next refresh reload it.
+    // If the file changed while it was loaded, an undefined stamp makes the next refresh reload it.
     const after = fileStamp(this.#file);
     this.#loaded = { stored, signing, stamp: before === after ? after : undefined };
   }

@@ -19,7 +19,7 @@ describe('trust file', () => {
     expect(() => readTrustFile(join(tempDir(), TRUST_FILE))).toThrow('does not exist yet');
   });
 
-  it('is rejected by name when it is invalid (SYS-4)', () => {
+  it('is rejected when invalid, with an error that names the file and the problem (SYS-4)', () => {
     const file = join(tempDir(), TRUST_FILE);
     for (const [text, why] of [
       ['{', 'is not JSON'],

@@ -6,32 +6,35 @@ import type { PublicKey, Signer } from './signer.ts';
 /** A trusted public key. */
 export interface TrustedKey {
   readonly key: Key;
-  /** End of the validity of its signatures. */
+  /** Expiry time of the key. */
   readonly notAfter: Date | undefined;
 }
 
 /** Looks up the public keys of trusted services. */
 export interface Trust {
-  /** The tenants that only workers of a pool serve (SYS-6); default none. */
+  /** The tenants that are served only by a worker pool (SYS-6). Default: none. */
   readonly pooledTenants?: readonly string[];
   /**
    * Returns the key `keyId` of `issuer`; undefined when the service does not have it.
-   * @param tenants the tenants that a worker names: its key is that of the pool that serves them
+   * @param tenants the tenants that a worker token names; they select the worker pool that must have the key
    * @throws UnavailableError KEYS_UNAVAILABLE when the keys cannot be fetched (SYS-4)
-   * @throws PermissionDeniedError TENANT_NOT_SERVED when no pool serves the tenants together
+   * @throws PermissionDeniedError TENANT_NOT_SERVED when the tenants do not all belong to the same pool
    */
   key(
     issuer: ServiceName,
     keyId: string,
     tenants?: readonly string[],
   ): Promise<TrustedKey | undefined>;
-  /** Fetches the keys of `issuer`, at most once per second; the response also shows its clock (BD-3). */
+  /**
+   * Fetches the keys of `issuer`, at most once per second. The response also contains the time of the issuer's clock
+   * (BD-3).
+   */
   refresh?(issuer: ServiceName): Promise<void>;
   /** Closes connections. */
   close(): void;
 }
 
-/** Trusts signers of this process: for the service itself, single-process tools and tests. */
+/** Creates trust in signers of this process, for the service itself, single-process tools and tests. */
 export function trustSigners(...signers: readonly Signer[]): Trust {
   const keys = new Map(signers.map((signer) => [signer.service, signerKeys(signer)]));
   return {
@@ -44,7 +47,10 @@ export function trustSigners(...signers: readonly Signer[]): Trust {
   };
 }
 
-/** Looks keys up in a local signer, which reads its file again for a key that another replica has added. */
+/**
+ * Returns a function that looks up keys in a local signer. For an unknown key id the signer reloads its file, because
+ * another replica may have added the key.
+ */
 export function signerKeys(signer: Signer): (keyId: string) => Promise<TrustedKey | undefined> {
   const imported = new Map<string, Key>();
   return async (keyId) => {

@@ -1,21 +1,21 @@
 import { PermissionDeniedError } from '@writ/kernel';
 
-/** Workers that alone serve these tenants, with keys of their own (SYS-6). */
+/** A pool of workers with its own keys. Only these workers serve its tenants (SYS-6). */
 export interface WorkerPool {
   /** `host:port`, or a list for its replicas. */
   readonly address: string;
   readonly tenants: readonly string[];
 }
 
-/** The pool that serves a tenant; undefined when the workers without a pool do. */
+/** Returns the pool that serves a tenant; undefined when workers outside of any pool serve it. */
 export function poolOf(pools: readonly WorkerPool[], tenant: string): WorkerPool | undefined {
   return pools.find(({ tenants }) => tenants.includes(tenant));
 }
 
 /**
- * The pool whose keys prove that a worker serves these tenants; undefined for the workers without a pool. A worker that
- * names no tenants has no pool, so that its keys prove nothing for the tenants of any pool.
- * @throws PermissionDeniedError TENANT_NOT_SERVED when no pool serves them together
+ * Returns the pool that must have the key of a worker with these tenants; undefined when the tenants belong to no pool.
+ * A worker that names no tenants belongs to no pool, so it may not act for the tenants of any pool.
+ * @throws PermissionDeniedError TENANT_NOT_SERVED when the tenants do not all belong to the same pool
  */
 export function poolOfWorker(
   pools: readonly WorkerPool[],

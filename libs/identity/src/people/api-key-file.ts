@@ -18,8 +18,8 @@ export interface ApiKeyRecord {
 }
 
 /**
- * Whether a key may have these roles and this agent: the role `agent` requires an agent and excludes all other roles,
- * which exclude an agent (AP-1).
+ * Whether a key may have these roles and this agent: the role `agent` requires an agent and cannot be combined with
+ * other roles; a key with other roles has no agent (AP-1).
  */
 export function isAgentBound(roles: readonly Role[], agent: unknown): boolean {
   if (!roles.includes('agent')) return agent === undefined;

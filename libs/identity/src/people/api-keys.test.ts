@@ -52,7 +52,7 @@ describe('API keys', () => {
     expect(server.verify(key)).toBeUndefined();
   });
 
-  it('revoked by another process take effect whichever way the clock steps (BD-3)', async () => {
+  it('revoked by another process are rejected even after the clock was set back (BD-3)', async () => {
     const file = join(tempDir(), 'api-keys.json');
     const clock = new ManualClock();
     const server = openApiKeys({ file, clock });
@@ -84,7 +84,7 @@ describe('API keys', () => {
         reason: 'INVALID_ROLES',
       });
     }
-    // Nor can a file grant more.
+    // A file that grants an additional role is rejected, too.
     const forged = readFileSync(file, 'utf8').replace('"agent"\n', '"agent", "admin"\n');
     writeFileSync(file, forged);
     expect(() => openApiKeys({ file })).toThrow('one of its keys is malformed');
@@ -97,7 +97,7 @@ describe('API keys', () => {
     expect(openApiKeys({ file }).list()).toHaveLength(3);
   });
 
-  it('without a file are accepted by their process alone and stored nowhere (SYS-6)', async () => {
+  it('that are passed as unsaved are accepted only by this process and not stored (SYS-6)', async () => {
     const file = join(tempDir(), 'api-keys.json');
     const key = newApiKey();
     const unsaved = new Map([[key, ANN]]);
@@ -138,7 +138,7 @@ describe('API keys', () => {
 });
 
 describe('development key', () => {
-  it('is created once, with mode 0600 and every role', async () => {
+  it('is created once, with mode 0600 and the roles caller, approver, admin and operator', async () => {
     const dir = tempDir();
     const [key, again] = await Promise.all([devApiKey(dir), devApiKey(dir)]);
     expect(again).toBe(key);
@@ -161,7 +161,7 @@ describe('development key', () => {
     expect(openApiKeys({ file: join(dir, API_KEYS_FILE) }).verify(key)).toBeDefined();
   });
 
-  it('is not recreated when its file contains something else', async () => {
+  it('is not recreated when its file does not contain an API key', async () => {
     const dir = tempDir();
     writeFileSync(join(dir, DEV_API_KEY_FILE), 'hello', { mode: 0o600 });
     await expect(devApiKey(dir)).rejects.toThrow('dev-api-key contains no API key; delete it');

@@ -37,7 +37,7 @@ export interface ApiKeys {
    * @throws InvalidRequestError INVALID_API_KEY, and what `create` throws
    */
   register(key: string, person: Person): Promise<void>;
-  /** The stored keys, oldest first. */
+  /** Returns the stored keys, oldest first. */
   list(): readonly ApiKeyInfo[];
   /** Deletes a key by its id; returns false for an unknown id. */
   revoke(id: string): Promise<boolean>;
@@ -45,9 +45,9 @@ export interface ApiKeys {
 
 /** Options of {@link openApiKeys}. */
 export interface ApiKeysOptions {
-  /** Created by the first change, mode 0600. */
+  /** Path of the key file. The first change creates it with mode 0600. */
   readonly file: string;
-  /** Keys that are accepted as long as this process runs and are stored nowhere, with their persons. */
+  /** Keys that are accepted as long as this process runs and are not stored, each with its person. */
   readonly unsaved?: ReadonlyMap<string, Person> | undefined;
   /** Default: the system clock. */
   readonly clock?: Clock;
@@ -80,7 +80,7 @@ export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptio
       try {
         records = readApiKeyFile(file);
       } catch (error) {
-        // Revoked keys are unknown, so all keys are rejected (SYS-4).
+        // Without the file it is unknown which keys were revoked, so all keys are rejected (SYS-4).
         throw new UnavailableError(
           'API_KEYS_UNREADABLE',
           'The API keys cannot be read.',
@@ -142,12 +142,12 @@ export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptio
   };
 }
 
-/** The public part of the text of a key, by which lists and revocation name it; undefined for another text. */
+/** Returns the id of a key, its public part, as in `list` and `revoke`; undefined for a text that is not an API key. */
 export function apiKeyId(key: string): string | undefined {
   return KEY_PATTERN.exec(key)?.[1];
 }
 
-/** Generates the text of a key, `writ_<id>_<secret>`, with 60 and 256 random bits. */
+/** Generates a key, `writ_<id>_<secret>`: the id has 60 random bits, the secret 256. */
 export function newApiKey(): string {
   const id = Array.from(randomBytes(12), (byte) => ID_ALPHABET.charAt(byte & 31)).join('');
   return `writ_${id}_${randomBytes(32).toString('base64url')}`;
@@ -180,7 +180,7 @@ function newRecord(
   if (!isAgentBound(roles, agent))
     throw new InvalidRequestError(
       'INVALID_ROLES',
-      'The role agent requires the name of one agent and excludes other roles; the other roles have no agent.',
+      'The role agent requires the name of one agent and cannot be combined with other roles; a key with other roles must not name an agent.',
       { field: 'agent' },
     );
   return {

@@ -13,7 +13,7 @@ const apiKeys = {
 };
 
 describe('the public gate', () => {
-  it('limits the calls per tenant, not counting those of other tenants or unknown callers (SYS-3, SYS-6)', async () => {
+  it('limits the calls of each tenant separately and does not count unknown callers (SYS-3, SYS-6)', async () => {
     const rateLimit = tenantRateLimit({ perSecond: 1, burst: 1 }, new ManualClock());
     const gate = publicGate({ apiKeys, rateLimit });
     await expect(gate(call('writ_bad'))).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });

@@ -8,9 +8,9 @@ import type { Oidc } from './oidc/oidc.ts';
 /** Options of {@link publicGate}. */
 export interface PublicGateOptions {
   readonly apiKeys: Pick<ApiKeys, 'verify'>;
-  /** The issuer whose tokens are accepted; without it, only API keys are. */
+  /** The issuer of the accepted OIDC tokens. Default: only API keys are accepted. */
   readonly oidc?: Oidc | undefined;
-  /** Counts one call of a tenant, or throws. Without it, calls are not limited. */
+  /** Counts one call of a tenant; throws when the limit is reached. Default: calls are not limited. */
   readonly rateLimit?: (tenant: string) => void | Promise<void>;
 }
 

@@ -21,7 +21,7 @@ describe('the rate limit of a tenant', () => {
     expect(() => admit('acme')).toThrow('retry in 100 ms');
   });
 
-  it('is measured by a monotonic clock, whichever way the wall clock steps (SYS-6, BD-3)', () => {
+  it('is measured with the monotonic clock, regardless of steps of the wall clock (SYS-6, BD-3)', () => {
     const clock = new ManualClock();
     const admit = tenantRateLimit({ perSecond: 10, burst: 1 }, clock);
     admit('acme');
@@ -32,7 +32,7 @@ describe('the rate limit of a tenant', () => {
     admit('acme');
   });
 
-  it('never admits more than burst and rate allow, whenever calls arrive (SYS-6)', () => {
+  it('never admits more than burst and rate allow, for any arrival times of calls (SYS-6)', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: -5, max: 400 }), { maxLength: 60 }),

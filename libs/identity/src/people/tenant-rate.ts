@@ -10,7 +10,7 @@ export interface TenantRate {
 
 interface Bucket {
   tokens: number;
-  /** By the monotonic clock, ms. */
+  /** Time of the last refill, by the monotonic clock, ms. */
   filledAt: number;
 }
 

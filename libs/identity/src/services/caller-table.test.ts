@@ -17,7 +17,7 @@ import {
   TOOL_PROVIDER,
 } from './names.ts';
 
-// Repeated here by caller, so that a mistake in the table does not confirm itself.
+// The expected calls of each caller, listed independently of the table so that the test detects a mistake in the table.
 const WORKER_MAY = [
   'writ.supervision.v1.SupervisionService/GetManifest',
   'writ.supervision.v1.SupervisionService/SpawnChild',
@@ -154,22 +154,19 @@ describe('caller table', () => {
     );
   });
 
-  it.each(SERVICE_NAMES)(
-    'allows %s exactly the calls of the architecture (SYS-6, SV-6)',
-    async (service) => {
-      for (const method of methods.filter((m) => rpcKey(m) !== OPEN)) {
-        const rpc = rpcKey(method);
-        const outcome = attempt(method, service);
-        if (mayCall(service, rpc))
-          expect((await outcome).service, rpc).toMatchObject({ name: service });
-        else
-          await expect(outcome, rpc).rejects.toMatchObject({
-            kind: 'permission_denied',
-            reason: 'CALLER_NOT_ALLOWED',
-          });
-      }
-    },
-  );
+  it.each(SERVICE_NAMES)('allows %s exactly its expected calls (SYS-6, SV-6)', async (service) => {
+    for (const method of methods.filter((m) => rpcKey(m) !== OPEN)) {
+      const rpc = rpcKey(method);
+      const outcome = attempt(method, service);
+      if (mayCall(service, rpc))
+        expect((await outcome).service, rpc).toMatchObject({ name: service });
+      else
+        await expect(outcome, rpc).rejects.toMatchObject({
+          kind: 'permission_denied',
+          reason: 'CALLER_NOT_ALLOWED',
+        });
+    }
+  });
 
   it('denies a worker all other RPCs, naming worker and RPC (SUP-9, TG-1, TG-8)', async () => {
     const denied = methods.filter((m) => rpcKey(m) !== OPEN && !WORKER_MAY.includes(rpcKey(m)));
@@ -185,7 +182,7 @@ describe('caller table', () => {
     );
   });
 
-  it('passes the agent to a handler only where the row requires its token (SUP-9)', async () => {
+  it('passes the agent to the handler only if the row requires an agent token (SUP-9)', async () => {
     const withAgent: string[] = [];
     for (const method of methods.filter((m) => WORKER_MAY.includes(rpcKey(m)))) {
       const caller = await attempt(method, 'agent-worker');
@@ -219,7 +216,7 @@ describe('caller table', () => {
       auditor: (_, rpc) => reads.test(rpc),
       admin: () => true,
       operator: (service) => /^(Control|Usage|Caller)Service$/.test(service),
-      // Its key acts at agent-proxy only (AP-1).
+      // A key with this role is valid only on agent-proxy (AP-1).
       agent: () => false,
     };
     for (const role of ROLES) {
@@ -238,7 +235,7 @@ describe('caller table', () => {
     }
   });
 
-  it('allows keys and health checks without credentials on both ports', async () => {
+  it('allows GetKeys and health checks without credentials on both ports', async () => {
     const getKeys = methods.find((m) => rpcKey(m) === OPEN);
     if (getKeys === undefined) throw new Error('GetKeys was not found.');
     const health = {

@@ -3,8 +3,8 @@ import type { Role, Route } from '@writ/rpc';
 import { AGENT_HOSTS, type ServiceName } from './names.ts';
 
 /**
- * The permitted callers of one RPC. `agentToken`, `slotGrant` and `epoch` apply to the hosts of
- * agents only, which act for an agent; the other services act in their own name.
+ * The permitted callers of one RPC. `agentToken`, `slotGrant` and `epoch` apply only to agent hosts, which act on
+ * behalf of an agent; other services act in their own name.
  */
 export type CallerRow = OpenRow | PeopleRow | ServicesRow;
 
@@ -44,15 +44,18 @@ const RUN_READERS: PeopleRow = { people: ['caller', 'auditor', 'admin'] };
 const APPROVERS: PeopleRow = { people: ['approver', 'admin'] };
 const APPROVAL_READERS: PeopleRow = { people: ['approver', 'auditor', 'admin'] };
 const AUDITORS: PeopleRow = { people: ['auditor', 'admin'] };
-/** Only an operator reads another tenant, which the handler checks (EM-10). */
+/** The handler checks that only an operator reads the usage of another tenant (EM-10). */
 const USAGE_READERS: PeopleRow = { people: ['caller', 'auditor', 'operator', 'admin'] };
-/** The handler checks whether they may act in the tenant and on the scope (SV-9). */
+/** The handler checks whether the person may act in the tenant and on the scope (SV-9). */
 const OPERATORS: PeopleRow = { people: ['admin', 'operator'] };
 const HALT_READERS: PeopleRow = { people: ['auditor', 'admin', 'operator'] };
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
-/** Renew contains the agent tokens in its request; WatchPauses needs none. */
+/**
+ * These callers send no agent token in the metadata: the request of Renew contains the agent tokens, and WatchPauses
+ * needs none.
+ */
 const SUPERVISOR_AND_AGENT_HOSTS: ServicesRow = { services: ['supervisor', ...AGENT_HOSTS] };
 const SUPERVISOR_AND_AGENT: ServicesRow = { ...SUPERVISOR_AND_AGENT_HOSTS, agentToken: 'required' };
 const AGENT: ServicesRow = {
@@ -183,8 +186,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
 };
 
 /**
- * The permitted callers of every RPC, by `package.Service/Method`, enforced by the gates (SYS-6). An RPC
- * without a row is denied, and a server with such an RPC does not start.
+ * The permitted callers of every RPC, by `package.Service/Method`. The gates enforce the table (SYS-6) and deny an RPC
+ * without a row. A server with an RPC that has no row does not start.
  */
 export const callerTable: ReadonlyMap<string, CallerRow> = new Map(
   Object.entries(rows).flatMap(([service, methods]) =>
@@ -209,26 +212,29 @@ export function rpcKey(method: RpcName): string {
   return `${method.parent.typeName}/${method.name}`;
 }
 
-/** Returns the row of an RPC, open for health and reflection; undefined when no caller is permitted. */
+/** Returns the row of an RPC; undefined when no caller is permitted. Health and reflection are open to every caller. */
 export function callerRow(method: RpcName): CallerRow | undefined {
   if (SYSTEM_SERVICES.includes(method.parent.typeName)) return OPEN;
   return callerTable.get(rpcKey(method));
 }
 
-/** Whether people with these roles may call an RPC of the public port, by its key such as `writ.run.v1.RunService/StartRun`. */
+/**
+ * Whether people with these roles may call an RPC of the public port. `rpc` is its key, such as
+ * `writ.run.v1.RunService/StartRun`.
+ */
 export function permitsRoles(rpc: string, roles: readonly Role[]): boolean {
   const row = callerTable.get(rpc);
   return row !== undefined && 'people' in row && row.people.some((role) => roles.includes(role));
 }
 
-/** The RPCs of the public port that people with these roles may call, by key, sorted. */
+/** Returns the keys of the RPCs of the public port that people with these roles may call, sorted. */
 export function permittedRpcs(roles: readonly Role[]): string[] {
   return [...callerTable.keys()].filter((rpc) => permitsRoles(rpc, roles)).sort();
 }
 
 /**
  * Checks at startup that every RPC of `routes` has a row (SYS-4).
- * @throws InternalError CALLER_RULE_MISSING naming the first RPC without one
+ * @throws InternalError CALLER_RULE_MISSING naming the first RPC without a row
  */
 export function assertRows(routes: Iterable<Pick<Route, 'service'>>): void {
   for (const { service } of routes) {

@@ -244,7 +244,7 @@ describe('internal gate', () => {
     expect((await call('supervisor', refreshTokens, { headers })).agent?.runId).toBe('run_1');
   });
 
-  it('rejects an agent token that a wrong clock dated, except to refresh it (BD-3)', async () => {
+  it('rejects an agent token that was issued in the future by a wrong clock, except to refresh it (BD-3)', async () => {
     world.clock.step(60 * 60 * 1000);
     const credentials = await mintAgentCredentials(world.signers.supervisor, CLAIMS.agent);
     world.clock.step(-60 * 60 * 1000);
@@ -278,7 +278,7 @@ describe('internal gate', () => {
     await call('execution-meter', listModels, { grant: null });
   });
 
-  it('rejects a grant of another tenant, run, agent or later lease (SB-4, RT-2)', async () => {
+  it('rejects a grant for another tenant, run or agent, or for a later lease (SB-4, RT-2)', async () => {
     const others = { tenant: 'beta', run_id: 'run_2', agent_instance: 'ag_2', epoch: 4n };
     const claims = {
       tenant: others.tenant,
@@ -317,7 +317,7 @@ describe('internal gate', () => {
       });
   });
 
-  it('requires no grant while grants are not enforced, and passes only current ones on', async () => {
+  it('requires no grant while grants are not enforced, and does not pass on expired grants', async () => {
     const lenient = { enforceSlotGrants: false };
     const without = await call('execution-meter', generate, { grant: null }, lenient);
     requireSlotGrant(without);
@@ -326,7 +326,7 @@ describe('internal gate', () => {
     requireSlotGrant(expired);
   });
 
-  it('lets the handler decide whether a paused agent may submit a partial final without a grant (SB-4)', async () => {
+  it('lets the handler decide whether an RPC with unless_partial requires a slot grant (SB-4)', async () => {
     const none = await call('supervisor', reviewAction, { grant: null });
     expect(() => requireSlotGrant(none)).toThrow('ag_1 requires a current slot grant');
     const expired = await call('supervisor', reviewAction, {}, { waitMs: 5_000 });

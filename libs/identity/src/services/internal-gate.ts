@@ -26,13 +26,13 @@ export interface InternalGateOptions {
   readonly service: ServerName;
   readonly verifier: Verifier;
   /**
-   * Whether RPCs whose row requires a slot grant are rejected without a current one (SB-4). A grant presented
-   * with a required agent token is always verified.
+   * Whether calls without a current slot grant are rejected when the row of the RPC requires a slot grant (SB-4). A
+   * grant that is presented with a required agent token is always verified.
    */
   readonly enforceSlotGrants: boolean;
   /** The required trust domain of client certificates; undefined when the port requires none. */
   readonly trustDomain?: string | undefined;
-  /** Learns the clocks of calling services. */
+  /** Records the clock of each calling service. */
   readonly peerClocks?: PeerClocks | undefined;
 }
 
@@ -75,7 +75,7 @@ async function workerCaller(
   });
   const header = call.header(METADATA.slotGrant);
   const presented = header ? await readSlotGrant(verifier, header, agent, epoch) : undefined;
-  // An expired grant counts as absent: a paused agent's partial final may still carry it.
+  // An expired grant is treated as absent, because a paused agent may still send it with its partial final answer.
   const current = presented?.expired === false ? presented.grant : undefined;
   const caller: Caller = {
     ...identity,

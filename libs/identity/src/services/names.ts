@@ -1,4 +1,4 @@
-/** The services of every platform; each has its own signing key. */
+/** The services of every deployment; each has its own signing key. */
 export const CORE_SERVICES = [
   'supervisor',
   'spawn-budget',
@@ -21,7 +21,9 @@ export function isServiceName(value: unknown): value is ServiceName {
   return SERVICE_NAMES.some((name) => name === value);
 }
 
-/** The services that act for agents, with their tokens: agent-worker runs agents, agent-proxy stands for external ones. */
+/**
+ * The services that act for agents with agent tokens: agent-worker runs agents, agent-proxy acts for external agents.
+ */
 export const AGENT_HOSTS: readonly ServiceName[] = ['agent-worker', 'agent-proxy'];
 
 /** A server with a gate: a service, or a tool provider of the gateway (TG-6). */

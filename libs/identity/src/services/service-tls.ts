@@ -15,7 +15,7 @@ export interface ServiceTls {
   readonly trustDomain: string;
   /** TLS settings of the internal port. */
   readonly server: ServerTls;
-  /** TLS settings for calls to a service, which must present the certificate of that name. */
+  /** Returns the TLS settings for calls to `service`. The server must present the certificate of this service. */
   to(service: ServerName): ChannelTls;
   /** Stops polling. */
   close(): void;
@@ -29,8 +29,8 @@ export interface ServiceTlsOptions extends Omit<TlsFilesOptions, 'accept' | 'caF
 }
 
 /**
- * Loads the certificate of a service. Its URI names the service and the trust domain; reloaded files must
- * have the same URI.
+ * Loads the certificate of a service. The URI of the certificate names the service and the trust domain; reloaded files
+ * must have the same URI.
  * @throws PreconditionError INVALID_TLS_FILE naming the file, TLS_NAME_MISMATCH
  */
 export function openServiceTls({ service, ...options }: ServiceTlsOptions): ServiceTls {

@@ -45,7 +45,7 @@ export interface AgentTokenOptions {
   readonly audience: ServiceName;
   /** The calling service: a worker may act only for the tenants that it serves. */
   readonly caller: Pick<Caller, 'service'>;
-  /** Whether its times are ignored, because the caller gets new tokens for it (BD-3). */
+  /** Whether to ignore the times of the token, for a request that only exchanges it for new tokens (BD-3). */
   readonly allowAnyTime?: boolean;
 }
 

@@ -6,9 +6,9 @@ import { type Claims, KIND_RULES, type TokenKind } from './token-kinds.ts';
 /** Maximum time for which cached tokens of a revoked key are accepted, ms. */
 const CACHE_MS = 5 * 60 * 1000;
 
-/** Expectations of a reader. */
+/** Requirements of a service that verifies a token. */
 export interface VerifyOptions {
-  /** Accepted issuers, among those that may issue the kind. */
+  /** Accepted issuers. Issuers that may not issue tokens of this kind are ignored. */
   readonly issuer: ServiceName | readonly ServiceName[];
   /** The required audience. */
   readonly audience: string;
@@ -33,24 +33,26 @@ export interface VerifiedToken<K extends TokenKind> {
   readonly expireTime: Date;
   /** True only with `allowExpired`. */
   readonly expired: boolean;
-  /** Tenants for which the issuer may not act, whatever it claims (SYS-6). */
+  /** Tenants for which the issuer may not act, even if its token is valid for all tenants (SYS-6). */
   readonly exceptTenants: readonly string[];
 }
 
 /**
- * The current time and the tolerated clock skew with which the times of a token are checked, Unix time and durations in
+ * The current time and the tolerated clock skew for the check of the times of a token: Unix times and a duration, in
  * ms.
  */
 export interface Times {
   readonly now: number;
   readonly leewayMs: number;
   /**
-   * The current time for the check of `exp`: for a slot grant by the clock of its issuer, otherwise the same as `now`.
+   * The current time for the check of `exp`. For a slot grant, it is the time of the slowest known clock of the
+   * issuer's replicas, but not earlier than `now - leewayMs`. It equals `now` if no clock is known, and for all other
+   * tokens.
    */
   readonly expiryNow: number;
 }
 
-/** The part of the verification that is independent of reader and time. */
+/** The result of the checks that do not depend on the verifying service or the time. */
 export interface CheckedToken<K extends TokenKind> extends Registered {
   readonly claims: Claims<K>;
   readonly issuer: ServiceName;
@@ -58,7 +60,7 @@ export interface CheckedToken<K extends TokenKind> extends Registered {
   readonly cacheUntil: number;
 }
 
-/** The accepted issuers that may issue the kind; only their keys are fetched. */
+/** Returns the accepted issuers that may issue tokens of `kind`. Only the keys of these issuers are fetched. */
 export function issuersOf(kind: TokenKind, { issuer }: VerifyOptions): readonly ServiceName[] {
   const wanted: readonly ServiceName[] = typeof issuer === 'string' ? [issuer] : issuer;
   return wanted.filter((name) => KIND_RULES[kind].issuers.includes(name));
@@ -66,22 +68,22 @@ export function issuersOf(kind: TokenKind, { issuer }: VerifyOptions): readonly 
 
 /** A key of an issuer, for the verification of one token. */
 export interface SigningKey {
-  /** End of the validity of its signatures. */
+  /** Expiry time of the key. */
   readonly notAfter: Date | undefined;
-  /** Tenants for which it proves nothing (SYS-6); default none. */
+  /** Tenants for which the owner of the key may not act (SYS-6). Default: none. */
   readonly exceptTenants?: readonly string[];
   /** Verifies the signature of the token. */
   readonly isSigned: () => boolean | Promise<boolean>;
 }
 
-/** What {@link checkToken} checks against. */
+/** Input of {@link checkToken}. */
 export interface TokenCheck {
   readonly issuers: readonly ServiceName[];
-  /** The time of the reader, ms. */
+  /** Current time of the verifying service, Unix time in ms. */
   readonly now: number;
   /**
    * Returns a key of an issuer; undefined when the issuer does not have it.
-   * @param tenants the tenants that a worker names; they only select the pool whose keys are read
+   * @param tenants the tenants that a worker token names; they only select the worker pool whose keys are used
    */
   readonly keyOf: (
     issuer: ServiceName,
@@ -91,7 +93,7 @@ export interface TokenCheck {
 }
 
 /**
- * Checks signature and form of a token, without the checks that depend on its reader (TG-1).
+ * Checks signature and form of a token, without the checks that depend on the verifying service (TG-1).
  * @throws UnauthenticatedError TOKEN_INVALID naming the check, and what `keyOf` throws
  */
 export async function checkToken<K extends TokenKind>(
@@ -124,7 +126,7 @@ export async function checkToken<K extends TokenKind>(
 }
 
 /**
- * Checks what depends on the reader of a token and on the time.
+ * Checks issuer, audience and times of a token against the requirements of the verifying service and the current time.
  * @throws UnauthenticatedError TOKEN_INVALID naming the check, TOKEN_EXPIRED
  */
 export function judgeToken<K extends TokenKind>(

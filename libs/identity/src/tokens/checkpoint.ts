@@ -17,7 +17,7 @@ export function mintCheckpoint(
 }
 
 /**
- * Verifies a checkpoint of any age (SV-8), also with a key that was retired afterwards.
+ * Verifies a checkpoint of any age, even if its key was retired after signing (SV-8).
  * @throws UnauthenticatedError TOKEN_INVALID; UnavailableError KEYS_UNAVAILABLE
  */
 export function readCheckpoint(
@@ -28,7 +28,8 @@ export function readCheckpoint(
 }
 
 /**
- * Parses a checkpoint, to select those that are then verified. Proves nothing: the signature is not verified.
+ * Parses a checkpoint without verifying its signature, so that a caller can select the checkpoints to verify. The
+ * result must not be trusted.
  * @throws UnauthenticatedError TOKEN_INVALID
  */
 export function parseCheckpoint(token: string): Claims<'checkpoint'> {

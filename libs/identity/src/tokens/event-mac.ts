@@ -5,7 +5,7 @@ import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
  * that a worker passes to the supervisor, so that the supervisor can verify that the meter created them (HK-1).
  */
 export function eventMac(key: Uint8Array, event: Uint8Array): Uint8Array<ArrayBuffer> {
-  // With a key object, createHmac costs a fifth of what it costs with bytes.
+  // createHmac is five times as fast with a KeyObject as with bytes.
   return new Uint8Array(createHmac('sha256', createSecretKey(key)).update(event).digest());
 }
 

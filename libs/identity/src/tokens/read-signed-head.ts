@@ -3,14 +3,14 @@ import { AUDIT } from '../services/names.ts';
 import { checkToken, issuersOf, judgeToken, type VerifyOptions } from './check-token.ts';
 import { type Claims, DEFAULT_CLOCK_LEEWAY_MS } from './token-kinds.ts';
 
-/** What readers of a checkpoint expect: any age, also of a key that was retired afterwards (SV-8). */
+/** Options for verifying a checkpoint of any age, even if its key was retired after signing (SV-8). */
 export const CHECKPOINT_READER: VerifyOptions = {
   issuer: 'supervisor',
   audience: AUDIT,
   allowExpired: true,
 };
 
-/** Returns the claims of a checkpoint, its counts as numbers, with the time of its signature. */
+/** Returns the claims of a checkpoint, with counts as numbers, and the time of its signature. */
 export function signedHeadOf(claims: Claims<'checkpoint'>, signedAt: Date) {
   const { tenant, headHash, closesExport } = claims;
   return {
@@ -25,8 +25,8 @@ export function signedHeadOf(claims: Claims<'checkpoint'>, signedAt: Date) {
 }
 
 /**
- * Returns a reader of checkpoints that trusts the supervisor's public keys, without modules of Node. `isSigned` verifies the
- * Ed25519 signature of a compact JWS under the key with coordinate `x`.
+ * Returns a function that verifies checkpoints with the supervisor's public keys. It uses no Node.js modules.
+ * `isSigned` verifies the Ed25519 signature of a compact JWS under the key with coordinate `x`.
  * @throws InvalidRequestError INVALID_PUBLIC_KEYS; UnauthenticatedError TOKEN_INVALID (from the reader)
  */
 export async function createHeadReader(

@@ -17,8 +17,8 @@ export function mintReceipt(
 }
 
 /**
- * Verifies a receipt, whichever service delivered it (TG-8) and whatever the clock of the gateway showed: it only
- * states what has happened (BD-3).
+ * Verifies a receipt, which any service may deliver (TG-8). A receipt issued in the future by a wrong clock of the
+ * gateway is accepted, because it permits no action (BD-3).
  * @throws InvalidRequestError RECEIPT_INVALID when it is malformed or expired, or the gateway did not sign it
  * @throws UnavailableError KEYS_UNAVAILABLE when the gateway's keys are unavailable (SYS-4)
  */

@@ -4,7 +4,7 @@ import { assertServesTenant } from './agent-token.ts';
 import { serviceTokens } from './service-tokens.ts';
 
 describe('service tokens', () => {
-  it('prove service, replica and tenants to one audience (SYS-6)', async () => {
+  it('identify the service, its replica and its tenants to one audience (SYS-6)', async () => {
     const { signers, verifier } = await createWorld();
     const token = await serviceTokens(signers['agent-worker'], {
       audience: 'supervisor',
@@ -61,7 +61,7 @@ describe('service tokens', () => {
 });
 
 describe('tenants of a service', () => {
-  it('are all tenants when none is listed, else the listed ones (SYS-6)', () => {
+  it('are all tenants if the token lists no tenant, otherwise only the listed tenants (SYS-6)', () => {
     const service = { name: 'agent-worker', replica: 'w1', tenants: ['acme'] };
     assertServesTenant({ service }, 'acme');
     assertServesTenant({ service: { ...service, tenants: [] } }, 'beta');

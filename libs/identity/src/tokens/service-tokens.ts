@@ -11,7 +11,7 @@ export interface ServiceTokenOptions {
   readonly tenants?: readonly string[];
 }
 
-/** Lifetime of a service token, ms; it is renewed at half of it. */
+/** Lifetime of a service token, ms. A token is renewed after half of its lifetime. */
 const SERVICE_TOKEN_TTL_MS = 10 * 60 * 1000;
 
 /**

@@ -27,8 +27,8 @@ export interface UnverifiedGrant {
 }
 
 /**
- * Parses a slot grant for its holder, which presents it to the services that verify it. Permits
- * nothing: the signature is not verified.
+ * Parses a slot grant without verifying its signature, for the agent host that presents it to other services. The
+ * result must not be used to authorize an action.
  * @throws UnauthenticatedError TOKEN_INVALID
  */
 export function parseSlotGrant(token: string): UnverifiedGrant {
@@ -72,13 +72,13 @@ export async function readSlotGrant(
   return { grant: Object.freeze(grant), expired };
 }
 
-/** Whether the gate enforces slot grants, and whether the presented one has expired. */
+/** Whether the gate enforces slot grants, and whether the presented slot grant has expired. */
 interface GrantRequirement {
   readonly enforced: boolean;
   readonly expired: boolean;
 }
 
-// Not part of the caller, because handlers must not decide on it themselves.
+// Stored outside of the Caller, so that handlers cannot evaluate it and must call requireSlotGrant.
 const termsOf = new WeakMap<Caller, GrantRequirement>();
 
 /** Records the requirement of the gate for {@link requireSlotGrant}. */

@@ -26,7 +26,7 @@ describe('token cache', () => {
     ]);
   });
 
-  it('keeps as many tokens as fit in its bytes, and none above (CO-2)', () => {
+  it('keeps as many tokens as fit into its byte limit, and does not cache a larger token (CO-2)', () => {
     const cache = new TokenCache<string>(100_000);
     const long = (number: number) => `${number}`.padEnd(10_000, '.');
     for (let number = 0; number < 10; number += 1) cache.set(long(number), 'A', 10);

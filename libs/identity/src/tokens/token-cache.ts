@@ -6,10 +6,13 @@ interface Entry<V> {
   readonly until: number;
 }
 
-/** Estimated memory of the claims of a token, for each of its characters. */
+/** Estimated memory of the claims of a token, in bytes per character of the token. */
 const BYTES_PER_CHARACTER = 3;
 
-/** A cache of verified tokens by their SHA-256, until they expire, that uses a limited number of bytes. */
+/**
+ * A cache of verified tokens that uses a limited number of bytes. The keys are the SHA-256 of the tokens; each entry
+ * has an expiry time.
+ */
 export class TokenCache<V> {
   readonly #entries: ByteCache<Entry<V>>;
   readonly #isEnabled: boolean;
@@ -37,7 +40,7 @@ export class TokenCache<V> {
   }
 }
 
-/** Hashed, so that a heap dump contains no credentials. */
+/** Returns the cache key of a token: its SHA-256, so that a heap dump contains no credentials. */
 function keyOf(token: string): string {
   return hash('sha256', token, 'base64');
 }

@@ -38,17 +38,20 @@ export type ClaimsInit<K extends TokenKind> = MessageInitShape<(typeof CLAIM_SCH
 export interface KindRules<K extends TokenKind> {
   /** The `typ` of the header, which tells the kinds apart. */
   readonly typ: string;
-  /** The services that may issue it. */
+  /** The services that may issue tokens of this kind. */
   readonly issuers: readonly ServiceName[];
-  /** Whether it permits an action, so that its expiry has no leeway. */
+  /** Whether the token permits an action; its expiry is then checked without leeway. */
   readonly isStrict: boolean;
-  /** Maximum length, in characters, as in the protobuf field that carries it. */
+  /** Maximum length of a token, in characters; equals the limit of the protobuf fields that contain the token. */
   readonly maxLength: number;
   /** Whether verified tokens are cached. */
   readonly cached: boolean;
-  /** The `sub` for the claims. */
+  /** Returns the required `sub` for the claims. */
   subject(claims: Claims<K>): string;
-  /** The first invalid field, or undefined; checked before signing and when reading. */
+  /**
+   * Returns the name of the first invalid field; undefined if all are valid. Called before signing and when reading a
+   * token.
+   */
   badField(claims: Claims<K>): string | undefined;
 }
 

@@ -170,7 +170,7 @@ describe('verifier', () => {
       );
     });
 
-    it('is rejected as another kind and at another audience', async () => {
+    it('is rejected as another kind of token, for another audience and from another issuer', async () => {
       const token = await tokenOf(world, kind);
       for (const other of KINDS.filter((name) => name !== kind))
         expect(await refusal(other, token)).toBe('TOKEN_INVALID');
@@ -238,7 +238,7 @@ describe('verifier', () => {
     }
   });
 
-  it('accepts a token of a clock that is ahead by at most the leeway (BD-3)', async () => {
+  it('accepts a token that was issued in the future by at most the leeway (BD-3)', async () => {
     for (const kind of KINDS) {
       const later = await createWorld();
       const token = await tokenOf(later, kind);
@@ -253,7 +253,7 @@ describe('verifier', () => {
     }
   });
 
-  it('accepts a token of the future when its reader allows it (BD-3)', async () => {
+  it('accepts a token that was issued in the future if allowEarly is set (BD-3)', async () => {
     for (const kind of KINDS) {
       const later = await createWorld();
       const token = await tokenOf(later, kind);
@@ -262,7 +262,7 @@ describe('verifier', () => {
     }
   });
 
-  it('takes the leeway from its options (BD-3)', async () => {
+  it('uses the configured clock leeway (BD-3)', async () => {
     const strict = await createWorld();
     const { clock, signers } = strict;
     const trust = trustSigners(...Object.values(signers));
@@ -297,7 +297,7 @@ describe('verifier', () => {
     expect(second.claims).toBe(first.claims);
   });
 
-  it('verifies it again after five minutes, to detect a revoked key', async () => {
+  it('verifies a repeated token again after five minutes, to detect a revoked key', async () => {
     const later = await createWorld();
     const { token } = await later.signers.supervisor.sign('agent', {
       audience: 'execution-meter',
@@ -346,7 +346,7 @@ describe('verifier', () => {
     }
   });
 
-  it('checks everything else with allowExpired', async () => {
+  it('still checks the audience of an expired token with allowExpired', async () => {
     const token = await forge('agent', {
       payload: (payload) => ({ ...payload, exp: 1, aud: 'unknown' }),
     });
@@ -374,7 +374,7 @@ describe('verifier', () => {
     });
   });
 
-  it('is unavailable when the keys of the issuer are (SYS-4)', async () => {
+  it('throws an unavailable error when the keys of the issuer are unavailable (SYS-4)', async () => {
     const lonely = createVerifier({ trust: trustSigners(), clock: world.clock });
     const token = await tokenOf(world, 'agent');
     await expect(lonely.verify('agent', token, ISSUED.agent)).rejects.toMatchObject({

@@ -20,10 +20,11 @@ export type { VerifiedToken, VerifyOptions };
 export interface Verifier {
   /**
    * Verifies signature, kind, algorithm, issuer, audience, times and form of a token (TG-1). Tolerates the clock
-   * leeway, but not after the expiry of writs and slot grants; that of a grant is judged by the clock of its issuer (BD-3).
+   * leeway, except at the expiry of writs and slot grants. The expiry of a slot grant is checked against the clock of
+   * its issuer (BD-3).
    * @throws UnauthenticatedError TOKEN_INVALID (`metadata.check` names the failed check), TOKEN_EXPIRED
    * @throws UnavailableError KEYS_UNAVAILABLE when the issuer's keys are unavailable (SYS-4)
-   * @throws PermissionDeniedError TENANT_NOT_SERVED when no pool serves the tenants of a worker together
+   * @throws PermissionDeniedError TENANT_NOT_SERVED when the tenants of a worker do not all belong to the same pool
    */
   verify<K extends TokenKind>(
     kind: K,
@@ -36,9 +37,12 @@ export interface Verifier {
 export interface VerifierOptions {
   readonly trust: Trust;
   readonly clock: Clock;
-  /** Tolerated difference to the clock of the issuer, ms. Default 60,000. */
+  /** Tolerated difference between the local clock and the clock of the issuer, ms. Default 60,000. */
   readonly leewayMs?: number | undefined;
-  /** The clocks of the issuers; without it, or for an issuer that is not known to it, the own clock decides. */
+  /**
+   * The clocks of the issuers. The local clock is used for an issuer whose clock is unknown. Default: all clocks are
+   * unknown.
+   */
   readonly peerClocks?: PeerClocks | undefined;
 }
 
@@ -47,7 +51,7 @@ const MAX_CACHED_BYTES = 2_000_000;
 
 /**
  * Creates a verifier. Verified service, agent and run tokens and slot grants are cached by their SHA-256 until
- * they expire, at most five minutes; checks that depend on the reader and the time are always repeated.
+ * they expire, at most five minutes; checks that depend on the options of the call and the time are always repeated.
  */
 export function createVerifier(given: VerifierOptions): Verifier {
   const { trust, clock, leewayMs = DEFAULT_CLOCK_LEEWAY_MS, peerClocks } = given;
@@ -57,7 +61,10 @@ export function createVerifier(given: VerifierOptions): Verifier {
     const issuerNow = peerClocks?.slowestNow(issuer) ?? now;
     return { now, leewayMs, expiryNow: Math.max(issuerNow, now - leewayMs) };
   };
-  /** Whether a grant that counts as expired would be current if the clock of its issuer were behind. */
+  /**
+   * Whether a slot grant that has expired by the last known clock of its issuer may be current, because that clock may
+   * be behind.
+   */
   const mayBeCurrent = (kind: TokenKind, { issuer, expireTime }: CheckedToken<TokenKind>) => {
     const { now, expiryNow } = timesFor(kind, issuer);
     const lateMs = now - expireTime.getTime();
@@ -82,7 +89,7 @@ export function createVerifier(given: VerifierOptions): Verifier {
         known = await check({ trust, clock }, kind, token, issuersOf(kind, options));
         cache.set(token, known, known.cacheUntil);
       }
-      // The clock of the issuer may have been set back, or that of one of its replicas is behind.
+      // The clock of the issuer may have been set back, or the clock of one of its replicas may be behind.
       if (kind === 'slot_grant' && mayBeCurrent(kind, known)) await trust.refresh?.(known.issuer);
       return judgeToken(kind, known, options, timesFor(kind, known.issuer));
     },

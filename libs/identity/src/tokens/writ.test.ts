@@ -53,7 +53,7 @@ describe('writ', () => {
         });
   });
 
-  it('expires to the millisecond, except for the repeat of a recorded call (TG-1)', async () => {
+  it('expires without leeway, but is accepted after expiry for the repeat of a recorded call (TG-1)', async () => {
     const { token } = await mint();
     world.clock.advance(29_999);
     await checkWrit(world.verifier, token, ORDER);
@@ -67,7 +67,7 @@ describe('writ', () => {
     );
   });
 
-  it('is rejected as permission denied unless the supervisor signed it (TG-1)', async () => {
+  it('is rejected with WRIT_INVALID unless the supervisor signed it for the gateway (TG-1)', async () => {
     const claims = CLAIMS.writ;
     const ttlMs = 30_000;
     const byWorker = await world.signers['agent-worker'].sign('writ', {
@@ -88,7 +88,7 @@ describe('writ', () => {
       });
   });
 
-  it('is unavailable when the keys of the supervisor are (SYS-4)', async () => {
+  it('is rejected with an unavailable error when the keys of the supervisor are unavailable (SYS-4)', async () => {
     const { token } = await mint();
     const verifier = createVerifier({ trust: trustSigners(), clock: world.clock });
     await expect(checkWrit(verifier, token, ORDER)).rejects.toMatchObject({ kind: 'unavailable' });
@@ -96,7 +96,7 @@ describe('writ', () => {
 });
 
 describe('receipt', () => {
-  it('is valid for thirty days, whichever service delivers it (TG-8)', async () => {
+  it('is valid for thirty days (TG-8)', async () => {
     const world = await createWorld();
     const { token, id } = await mintReceipt(world.signers['tool-gateway'], CLAIMS.receipt);
     world.clock.advance(30 * 24 * 60 * 60 * 1000 - 1);

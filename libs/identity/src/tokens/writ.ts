@@ -23,7 +23,10 @@ export interface OrderedCall {
 
 /** Options of {@link checkWrit}. */
 export interface CheckWritOptions {
-  /** For the repeat of a recorded call, which returns its result even after the expiry of the writ (TG-1). */
+  /**
+   * Whether to accept an expired writ. Set it for the repeat of a recorded call: the recorded result is returned even
+   * after the writ has expired (TG-1).
+   */
   readonly allowExpired?: boolean;
 }
 

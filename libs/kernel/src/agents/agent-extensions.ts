@@ -4,7 +4,7 @@ import type { AgentOperations, ToolAnswer } from './agent-function.ts';
 import type { OptionsSchema } from './agent-options.ts';
 import type { ChatTurn, LlmRequest, ModelAnswer } from './model-call.ts';
 
-/** The operations of a middleware. Their results are journaled; a replay has the same ones (RT-1). */
+/** The operations of a middleware. Their results are journaled; a replay returns the same results (RT-1). */
 export type MiddlewareOperations = Pick<
   AgentOperations,
   'check' | 'now' | 'random' | 'log' | 'sleep'
@@ -29,14 +29,14 @@ export interface ChatMiddlewareContext extends MiddlewareContext {
 /** A tool call that a middleware wraps. */
 export interface FunctionMiddlewareContext extends MiddlewareContext {
   readonly functionName: string;
-  /** Arguments as JSON text; what a model wrote may not be valid JSON. */
+  /** Arguments as JSON text; may be invalid JSON when a model wrote them. */
   readonly arguments: string;
 }
 
 /**
- * Middleware around an agent's run, a model call or a tool call (AG-9). It may act before and after
- * `next`, pass a changed context, return without `next`, or throw {@link MiddlewareTermination}. It runs
- * again in replays, so that it must depend only on its context and on the operations of the context.
+ * Middleware around an agent's run, a model call or a tool call (AG-9). It may act before and after `next`, pass a
+ * changed context, return without `next`, or throw {@link MiddlewareTermination}. It runs again in replays, so it must
+ * depend only on its context and on the operations of the context.
  */
 export interface Middleware<C, R> {
   process(context: C, next: (context: C) => Promise<R>): Promise<R>;
@@ -49,7 +49,7 @@ export type ChatMiddleware = Middleware<ChatMiddlewareContext, ModelAnswer>;
 /** Middleware around a tool call. */
 export type FunctionMiddleware = Middleware<FunctionMiddlewareContext, ToolAnswer>;
 
-/** A middleware of a module, on the levels that it defines (AG-9). */
+/** A middleware that a module defines, on one or more of the levels agent, chat and function (AG-9). */
 export interface MiddlewareDefinition {
   /** Name in the manifest: a-z, 0-9, `_` and `-`; not that of a built-in middleware. */
   readonly name: string;
@@ -57,7 +57,10 @@ export interface MiddlewareDefinition {
   readonly options?: OptionsSchema;
   /** Creates the middleware around the agent's run from its valid options, each time the agent code starts. */
   agent?(options: JsonObject): AgentMiddleware;
-  /** Creates the middleware, as `function` does, for each branch of an agent and after each checkpoint. */
+  /**
+   * Creates the middleware around model calls. It is called, like `function`, for each branch of an agent and after
+   * each checkpoint.
+   */
   chat?(options: JsonObject): ChatMiddleware;
   function?(options: JsonObject): FunctionMiddleware;
 }
@@ -99,7 +102,7 @@ export class MiddlewareTermination extends Error {
 
   /**
    * @param reason a-z, 0-9 and _
-   * @param sentence one sentence without content, for the operator
+   * @param sentence one sentence for the operator, without prompts, answers or other content
    */
   constructor(reason: string, sentence: string) {
     super(sentence);
@@ -107,7 +110,7 @@ export class MiddlewareTermination extends Error {
   }
 }
 
-/** What a context strategy can use. */
+/** The context that is passed to a context strategy. */
 export interface StrategyContext {
   /** Token budget of the view (`context_window`); 0 is unlimited. */
   readonly contextWindow: number;
@@ -121,7 +124,7 @@ export interface StrategyContext {
 export interface ContextStrategy {
   /**
    * Returns the turns for the next model call. A turn with tool results must follow the turn that
-   * requested them. It runs again in replays, so that it must depend only on its arguments.
+   * requested them. `compact` runs again in replays, so it must depend only on its arguments.
    */
   compact(
     turns: readonly ChatTurn[],
@@ -172,8 +175,8 @@ export interface HistoryProvider {
   /** Returns the turns of earlier runs, oldest first; the result is journaled once per run. */
   load(session: HistoryKey): Promise<readonly ChatTurn[]>;
   /**
-   * Appends the turns of a run that ended with an approved answer. A repeat after a crash has the
-   * same `runId`, `instance` and turns, and must not append them again.
+   * Appends the turns of a run that ended with an approved answer. After a crash, `save` may be called again with the
+   * same `runId`, `instance` and turns; it must not append them again.
    */
   save(
     session: HistoryKey & { readonly runId: string; readonly instance: string },

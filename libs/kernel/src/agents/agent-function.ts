@@ -49,20 +49,27 @@ export type HandoffAnswer =
 
 /** Restrictions of a child by its parent; they only narrow what the manifest of the child allows (SUP-9). */
 export interface SpawnOptions {
-  /** A subset of its tools, not empty. Default: all of them. */
+  /** Tools of the child: a non-empty subset of the tools in its manifest. Default: all of them. */
   readonly tools?: readonly string[];
-  /** A subset of its models, not empty; the first is its default. Default: all of them. */
+  /**
+   * Models of the child: a non-empty subset of the models that its manifest allows. The first model is the default
+   * model of the child. Default: all of them.
+   */
   readonly models?: readonly string[];
-  /** A lower priority. Default: that of its manifest, or of `sub_agents` if lower. */
+  /**
+   * A lower priority for the child. Default: the priority in its manifest, or the priority in `sub_agents` if that is
+   * lower.
+   */
   readonly priority?: PriorityName;
 }
 
-/** How an agent follows a topic. */
+/** Options of {@link AgentOperations.follow}. */
 export interface FollowOptions {
   /**
-   * Whether the subscription continues in the next run of the agent in its session: items that arrive meanwhile, and
-   * those that were not read, wait until that run follows the topic; at most 1,000, the oldest are dropped. It ends when
-   * a run follows the topic without this option. Needs the retention PERMANENT. Default: false.
+   * Whether the subscription continues in the next run of the agent in its session. Unread items and items that arrive
+   * between the runs are stored until that run follows the topic: at most 1,000, the oldest are dropped first. The
+   * subscription ends when a run follows the topic without this option. Requires the retention PERMANENT. Default:
+   * false.
    */
   readonly durable?: boolean;
 }
@@ -95,7 +102,9 @@ export interface AgentCheckpoint<State = JsonValue, Item = JsonValue> {
   readonly state: State;
   /** Items added since the previous checkpoint; stored once, separately from the state. */
   readonly added?: readonly Item[];
-  /** Number of the first item that the agent still needs, counted from 0 over all checkpoints. Default 0. */
+  /**
+   * Index of the first item that the agent still needs; items are numbered from 0 across all checkpoints. Default 0.
+   */
   readonly needsFrom?: number;
 }
 
@@ -125,8 +134,8 @@ export interface AgentOperations {
   /** A random number in [0, 1); the same in a replay. */
   random(): number;
   /**
-   * Writes an entry to the log of the run, not repeated in a replay. `message` is constant text and `fields` are ids:
-   * both are also written to the worker's log. `content` is only journaled; `ListLogEntries` returns it.
+   * Writes an entry to the log of the run. A replay does not write it again. `message` is constant text and `fields`
+   * are ids: both are also written to the worker's log. `content` is only journaled; `ListLogEntries` returns it.
    */
   log(
     message: string,
@@ -143,14 +152,18 @@ export interface AgentOperations {
   /** Proposes a call of a tool of the manifest, which is reviewed and then executed (SV-1, TG-1). */
   tool(name: string, args: JsonObject): Promise<ToolAnswer>;
   /**
-   * Proposes the tool calls of a model's answer, one after the other, and returns their results as the next turn. What
-   * was rejected or failed becomes an error result that says why, at most `max_refusals` times (AG-10).
+   * Proposes the tool calls of a model's answer, one after the other, and returns their results as the next turn. A
+   * rejected or failed call becomes an error result with the reason. Rejected calls count toward `max_refusals`; the
+   * agent ends when the limit is exceeded (AG-10).
    */
   useTools(answer: ModelAnswered): Promise<ChatTurn>;
 
   /** Delegates work to one of the `sub_agents` of the manifest and waits for its result (AG-3). */
   handOff(agent: string, task: string): Promise<HandoffAnswer>;
-  /** Delegates work like {@link handOff}, but does not wait; {@link ask} does. A child that is not asked ends with its parent. */
+  /**
+   * Delegates work like {@link handOff}, but does not wait for the result; {@link ask} waits for it. A child that is
+   * never passed to {@link ask} ends with its parent.
+   */
   spawn(agent: string, task: string, options?: SpawnOptions): Promise<SpawnAnswer>;
   /**
    * Suspends the agent until the child replies or the timeout expires, and then ends the child, so that its slot is
@@ -160,26 +173,26 @@ export interface AgentOperations {
   ask(child: AgentRef, timeoutMs?: number): Promise<HandoffAnswer>;
 
   /**
-   * Proposes the final answer. Approval ends the agent; `run` should return nothing then. A rejected answer counts for
-   * `max_refusals` (SV-1, AG-10).
+   * Proposes the final answer. An approved answer ends the agent; after that, `run` should return nothing. A rejected
+   * answer counts toward `max_refusals` (SV-1, AG-10).
    */
   reply(answer: string): Promise<ReplyAnswer>;
 
-  /** The turns that earlier runs of this agent left in the session, oldest first (AG-8). */
+  /** Returns the turns that earlier runs of this agent stored in the session, oldest first (AG-8). */
   recall(): Promise<readonly ChatTurn[]>;
   /**
-   * Sets the turns of this run that the session keeps, in place of those set before. They are stored when the agent ends
-   * with an approved answer and its retention is PERMANENT (SUP-4, AG-8).
+   * Sets the turns of this run that the session keeps, and replaces turns that were set before. They are stored when
+   * the agent ends with an approved answer and its retention is PERMANENT (SUP-4, AG-8).
    */
   remember(turns: readonly ChatTurn[]): void;
 
   /**
-   * Returns the latest checkpoint; undefined when there is none. Call it once, at the beginning: the operations before it
-   * are replayed each time (RT-1).
+   * Returns the latest checkpoint; undefined when there is none. Call it once, at the beginning, because the operations
+   * before it are replayed each time (RT-1).
    */
   restore(): Promise<RestoredAgent | undefined>;
   /**
-   * Makes this the point from which later replays start. Call it after {@link restore}, between two steps, outside of
+   * Saves a checkpoint, from which later replays start. Call it after {@link restore}, between two steps, outside of
    * branches (RT-1).
    */
   checkpoint(checkpoint: AgentCheckpoint): void;
@@ -203,23 +216,23 @@ export interface AgentOperations {
    * ```
    */
   follow(topic: string, options?: FollowOptions): Promise<void>;
-  /** Suspends the agent until a signal of this name arrives; returns its payload. Uses no memory meanwhile. */
+  /** Suspends the agent until a signal of this name arrives; returns its payload. A suspended agent uses no memory. */
   sleepUntilSignal(name: string): Promise<JsonObject>;
-  /** Suspends the agent for `ms` milliseconds. Uses no memory meanwhile. */
+  /** Suspends the agent for `ms` milliseconds. A suspended agent uses no memory. */
   sleep(ms: number): Promise<void>;
 
   /** Runs branches concurrently; each must use the operations passed to it. */
   all<T>(branches: readonly ((operations: AgentOperations) => Promise<T>)[]): Promise<T[]>;
   /**
-   * Runs one think-act cycle and emits its start and its end. Its results are committed with the next required commit,
-   * not at the end of the cycle.
+   * Runs one think-act cycle and emits STEP_START and STEP_END. The results of the cycle are committed with the next
+   * required commit, not at the end of the cycle.
    * @param step number of the cycle, from 1
-   * @param waitsFor the signal that the cycle starts with, for watchers
+   * @param waitsFor name of the first signal that the cycle waits for, which clients see
    */
   step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
   /**
-   * Sets the partial result: when the manifest says `on_preempt: partial` and the agent loses its slot, it is
-   * proposed as the final answer with stop reason `paused` (SB-4). Call it again when there is more.
+   * Sets the partial result. It is proposed as the final answer with stop reason `paused` when the manifest has
+   * `on_preempt: partial` and the agent loses its slot (SB-4). Each call replaces the previous partial result.
    */
   draft(text: string): void;
   /** Ends the agent without an answer, with stop reason `error:<reason>`. */
@@ -241,7 +254,7 @@ export interface AgentDefinition {
   run(operations: AgentOperations, task: AgentTask): Promise<string | void>;
 }
 
-/** The exports of a module of agents; of several versions of an agent, the first is current. */
+/** The exports of a module of agents. If `agents` contains several versions of an agent, the first one is current. */
 export interface AgentModule {
   readonly agents: readonly AgentDefinition[];
 }

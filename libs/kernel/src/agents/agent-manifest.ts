@@ -17,10 +17,10 @@ export const AGENT_KINDS = [
 /** One of {@link AGENT_KINDS}. */
 export type AgentKind = (typeof AGENT_KINDS)[number];
 
-/** The effect of a blocked, refused or looping action on the agent (AG-10). */
+/** The effect on the agent of an action that is blocked or refused, or that it keeps repeating (AG-10). */
 export type RefusalHandling = 'stop' | 'tell_model';
 
-/** What an agent does that lost its slot: wait for one, or end with a partial result (SB-4). */
+/** The behavior of an agent that lost its slot: wait for a slot, or end with a partial result (SB-4). */
 export type PreemptionHandling = 'park' | 'partial';
 
 /** The names of the enum values in a manifest, by field. */

@@ -2,13 +2,16 @@ import type { ChatTurn, ToolOffer, ToolUse } from './model-call.ts';
 
 /** A model call with a whole conversation. */
 export interface ModelCall {
-  /** The conversation, oldest turn first. The instructions of the manifest precede it unless it starts with a system turn. */
+  /**
+   * The conversation, oldest turn first. The instructions of the manifest precede it unless it starts with a system
+   * turn.
+   */
   readonly turns: readonly ChatTurn[];
   /** The tools that the model may call. Default: none. */
   readonly tools?: readonly ToolOffer[];
   /** The tool that the model must call. Default: the model chooses. */
   readonly toolChoice?: string;
-  /** Catalog alias, one that the manifest allows. Default: that of the manifest. */
+  /** Catalog alias of a model that the manifest allows. Default: the model of the manifest. */
   readonly model?: string;
   /** Sampling temperature, 0 to 2. Default: that of the manifest. */
   readonly temperature?: number;
@@ -31,7 +34,7 @@ export interface ModelAnswered {
   readonly endReason: 'end_turn' | 'tool_use' | 'max_tokens' | 'content_filter' | 'unknown';
   /** Whether the budget of the agent is nearly used up (EM-5). */
   readonly nearBudget: boolean;
-  /** Id of the call, which proposals name as their origin. */
+  /** Id of the model call; proposals refer to it as their origin. */
   readonly callId: string;
 }
 

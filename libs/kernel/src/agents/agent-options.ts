@@ -1,6 +1,6 @@
 import type { JsonObject } from '../json/json-value.ts';
 
-/** The options of one middleware or strategy: the JSON Schema of each, and the required ones. */
+/** The options of one middleware or strategy: the JSON Schema of each option, and the names of the required options. */
 export interface OptionsSchema {
   readonly properties: Readonly<Record<string, JsonObject>>;
   readonly required?: readonly string[];
@@ -9,7 +9,7 @@ export interface OptionsSchema {
 const NONE: OptionsSchema = { properties: {} };
 
 const TOOLS = {
-  description: 'Tools that it applies to.',
+  description: 'Tools to which the middleware applies.',
   type: 'array',
   items: { type: 'string' },
   minItems: 1,
@@ -17,7 +17,7 @@ const TOOLS = {
 
 const ENTRIES = {
   max_entries: {
-    description: 'Results that are kept.',
+    description: 'Maximum number of cached results.',
     type: 'integer',
     minimum: 1,
     maximum: 10_000,
@@ -27,7 +27,7 @@ const ENTRIES = {
 
 const BACKOFF = {
   max_retries: {
-    description: 'Further attempts after a failure.',
+    description: 'Maximum number of retries after a failure.',
     type: 'integer',
     minimum: 1,
     maximum: 10,
@@ -35,7 +35,7 @@ const BACKOFF = {
   },
   base_ms: {
     description:
-      'Maximum of the random pause before the first further attempt, in milliseconds; it doubles each time.',
+      'Maximum random delay before the first retry, in milliseconds; the maximum doubles with each retry.',
     type: 'integer',
     minimum: 0,
     maximum: 600_000,
@@ -47,7 +47,7 @@ function rateLimit(...scopes: readonly string[]): OptionsSchema {
   return {
     properties: {
       calls: {
-        description: 'Calls within the interval.',
+        description: 'Maximum number of calls within the interval.',
         type: 'integer',
         minimum: 1,
         maximum: 10_000,
@@ -58,25 +58,29 @@ function rateLimit(...scopes: readonly string[]): OptionsSchema {
         minimum: 1,
         maximum: 86_400_000,
       },
-      scope: { description: 'What shares the limit.', enum: scopes, default: 'agent' },
+      scope: {
+        description: 'Scope in which all calls share the limit.',
+        enum: scopes,
+        default: 'agent',
+      },
     },
     required: ['calls', 'per_ms'],
   };
 }
 
-/** What the middleware `redaction` recognizes. */
+/** The kinds of text that the middleware `redaction` recognizes without a pattern. */
 export const REDACTION_KINDS = ['email', 'card_number', 'phone'] as const;
 
 const REDACTION: OptionsSchema = {
   properties: {
     kinds: {
-      description: 'What it recognizes by itself.',
+      description: 'Built-in kinds of text to redact.',
       type: 'array',
       items: { enum: REDACTION_KINDS },
       default: REDACTION_KINDS,
     },
     patterns: {
-      description: 'Regular expressions of further text.',
+      description: 'Regular expressions for additional text to redact.',
       type: 'array',
       items: { type: 'string', minLength: 1 },
       default: [],
@@ -100,7 +104,7 @@ export const MIDDLEWARE_OPTIONS = {
       properties: {
         schema: { description: 'JSON Schema of the answer.', type: 'object' },
         max_retries: {
-          description: 'Further answers that are requested after an invalid one.',
+          description: 'Maximum number of retries after an invalid answer.',
           type: 'integer',
           minimum: 0,
           maximum: 10,
@@ -126,7 +130,7 @@ const KEEP_LAST: OptionsSchema = {
   properties: {
     keep_last: {
       description:
-        'Latest exchanges that stay as they are; compact keeps fewer when they do not fit, but always the last one. An exchange is an assistant message with the results of its tool calls, or any other single message.',
+        'Number of the most recent exchanges that are kept unchanged. `compact` keeps fewer exchanges if they do not fit, but always keeps the last one. An exchange is an assistant message with the results of its tool calls, or any other single message.',
       type: 'integer',
       minimum: 1,
       maximum: 1_000,
@@ -153,8 +157,8 @@ export const STRATEGY_OPTIONS = {
 } as const satisfies Record<string, OptionsSchema>;
 
 /**
- * Returns the first strategy of a pipeline that may not precede its `summary`, if any (AG-8): a summary
- * covers the turns from the first one, so that only `truncate`, which drops none, may come before it.
+ * Returns the first strategy of a pipeline that must not precede `summary`, if any (AG-8). A summary replaces a number
+ * of turns counted from the start of the conversation, so only `truncate`, which drops no turns, may come before it.
  */
 export function strategyBeforeSummary(names: readonly string[]): string | undefined {
   const before = names.slice(0, Math.max(0, names.lastIndexOf('summary')));

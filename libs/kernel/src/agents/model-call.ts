@@ -12,7 +12,7 @@ export type ChatTurn =
   | {
       readonly role: 'system' | 'user';
       readonly text: string;
-      /** Why the runtime added this turn; only the model sees such turns. */
+      /** Why the runtime added this turn. A turn with this field is visible only to the model. */
       readonly hidden?: string;
     }
   | { readonly role: 'assistant'; readonly text: string; readonly toolUses?: readonly ToolUse[] }
@@ -50,7 +50,7 @@ export interface LlmRequest {
   readonly requireContent: boolean;
   /** Timeout of one attempt. */
   readonly timeoutMs?: number;
-  /** `summary` for a summary of the conversation; omitted for the calls that decide and answer. */
+  /** `summary` for a call that summarizes the conversation; omitted for all other calls. */
   readonly purpose?: 'summary';
 }
 

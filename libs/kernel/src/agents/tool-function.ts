@@ -3,7 +3,10 @@ import type { Clock } from '../time/clock.ts';
 
 /** The context of a tool call (TG-6). */
 export interface ToolCall {
-  /** Identical for every repeat of an approved call, whose effect must not be repeated (TG-5). */
+  /**
+   * Key that is identical for every repeat of an approved call, so that the tool can apply the effect of the call only
+   * once (TG-5).
+   */
   readonly idempotencyKey: string;
   readonly tenant: string;
   readonly runId: string;
@@ -29,7 +32,7 @@ export interface ToolContext {
   readonly clock: Clock;
 }
 
-/** Tools by name; disposed of when the gateway stops, if disposable. */
+/** Tools by name. If the object is disposable, the gateway disposes of it when it stops. */
 export type Tools = Readonly<Record<string, ToolFunction>> & Partial<AsyncDisposable>;
 
 /**
@@ -58,7 +61,7 @@ export interface ToolModule {
 }
 
 /**
- * The error of a tool whose message is shown to the model. The messages of other errors are not shown, because
+ * An error that a tool throws to show its message to the model. The messages of other errors are not shown, because
  * they may contain secrets.
  *
  * @example

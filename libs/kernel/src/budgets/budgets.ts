@@ -5,7 +5,7 @@ import { omitUndefined } from '../omit-undefined.ts';
 export interface SpawnBudget {
   /** Slots of the run; the root counts as one. */
   readonly maxAgents: number;
-  /** Whether HIGH and CRITICAL agents may pause lower ones for a slot. */
+  /** Whether HIGH and CRITICAL agents may pause agents of lower priority to get a slot. */
   readonly allowPreempt: boolean;
   /** Spawns in the lifetime of the run, the root not counted; unset = unlimited. */
   readonly maxTotalSpawns?: number;
@@ -89,8 +89,8 @@ export function createExecutionBudget(
 }
 
 /**
- * Returns the budget of a child: what it requested, limited in every dimension by its parent (SUP-9). A
- * dimension without a request is that of the parent.
+ * Returns the budget of a child: the requested budget, limited in every dimension by the budget of the parent (SUP-9).
+ * A dimension that is not requested has the limit of the parent.
  */
 export function narrowExecutionBudget(
   parent: ExecutionBudget,
@@ -108,8 +108,8 @@ export function narrowExecutionBudget(
 }
 
 /**
- * Returns a spawn budget not larger than `allowed` in any dimension (SUP-9). Preemption requires that both
- * allow it.
+ * Returns the requested spawn budget, limited in every dimension by `allowed` (SUP-9). Preemption is allowed only if
+ * both budgets allow it.
  */
 export function narrowSpawnBudget(allowed: SpawnBudget, requested: SpawnBudget): SpawnBudget {
   return Object.freeze(

@@ -15,11 +15,14 @@ describe('fitsDecimals', () => {
     [0, 0, true],
     [Number.NaN, 2, false],
     [Number.POSITIVE_INFINITY, 2, false],
-  ])('reads %d as the decimal that JSON prints: %d places, %s (TG-3)', (value, places, fits) => {
-    expect(fitsDecimals(value, places)).toBe(fits);
-  });
+  ])(
+    'returns whether %d in JSON has at most %d decimal places: %s (TG-3)',
+    (value, places, fits) => {
+      expect(fitsDecimals(value, places)).toBe(fits);
+    },
+  );
 
-  it('accepts exactly the numbers that printing with these decimals does not change (SV-5)', () => {
+  it('accepts exactly the numbers that toFixed does not change (SV-5)', () => {
     const amount = fc.oneof(
       fc.double({ noNaN: true, min: -1e9, max: 1e9 }),
       fc.integer({ min: -1_000_000_000, max: 1_000_000_000 }).map((cents) => cents / 100),

@@ -37,7 +37,7 @@ export function formatUsd(nanoUsd: bigint): string {
 /** Rounding of a fraction of a cent: `up` to a larger amount, `down` to a smaller one. */
 export type CentRounding = 'up' | 'down';
 
-/** Converts nano-USD to whole cents. The caller chooses the rounding, towards the cap concerned (SV-3). */
+/** Converts nano-USD to whole cents. The caller chooses the rounding so that no cap can be exceeded (SV-3). */
 export function toCents(nanoUsd: bigint, rounding: CentRounding): bigint {
   const whole = nanoUsd / NANO_PER_CENT;
   const rest = nanoUsd % NANO_PER_CENT;

@@ -60,7 +60,7 @@ describe('named errors', () => {
     expect(isRetryable(new Error('no'))).toBe(false);
   });
 
-  it('hide the message of an unknown error, and keep it as the cause (SYS-3)', () => {
+  it('hide the message of an unknown error, and keep the error as the cause (SYS-3)', () => {
     const secret = new Error('password=hunter2');
     const wrapped = wrapUnknown(secret);
     expect(wrapped).toMatchObject({ kind: 'internal', reason: 'INTERNAL', metadata: {} });

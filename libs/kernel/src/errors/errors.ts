@@ -9,7 +9,7 @@ export type ErrorMetadata = Readonly<Record<string, string>>;
  */
 export abstract class WritError<K extends ErrorKind = ErrorKind> extends Error {
   abstract readonly kind: K;
-  /** One of the reason codes; a peer of a later release may send one that this release lacks. */
+  /** One of the reason codes; a peer with a later release may send a code that this release does not define. */
   readonly reason: Reason;
   readonly metadata: ErrorMetadata;
 
@@ -141,7 +141,7 @@ export function wrapUnknown(error: unknown): WritError {
   );
 }
 
-/** Whether an error rejects a token only because of its times, which a wrong clock can cause (BD-3). */
+/** Whether a token was rejected only because of its times, which a wrong clock can cause (BD-3). */
 export function isClockError(error: unknown): boolean {
   if (!isWritError(error)) return false;
   const { check } = error.metadata;

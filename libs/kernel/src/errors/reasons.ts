@@ -1,4 +1,4 @@
-/** What went wrong, in the vocabulary of gRPC status codes; libs/rpc maps one to the other (SYS-3). */
+/** The kinds of errors, named like gRPC status codes; libs/rpc maps kinds to status codes and back (SYS-3). */
 export const ERROR_KINDS = [
   'invalid_argument',
   'unauthenticated',
@@ -19,9 +19,9 @@ export const ERROR_KINDS = [
 /** One of {@link ERROR_KINDS}. */
 export type ErrorKind = (typeof ERROR_KINDS)[number];
 
-/** What a reason code stands for. */
+/** The description of a reason code. */
 export interface ReasonInfo {
-  /** The gRPC status that it comes with; several where the same fact has different consequences. */
+  /** The gRPC status of errors with this code; several if the status depends on the situation. */
   readonly status: ErrorKind | readonly ErrorKind[];
   /** What happened, in one sentence. */
   readonly meaning: string;
@@ -34,16 +34,16 @@ const RETRY = 'Retry with back-off.';
 const REPORT = 'Report it as a bug, with the log of the service.';
 
 /**
- * Every reason code that an error of Writ can carry (SYS-3). The constructors of the named errors
- * accept only codes of this table that have their status; docs/reference/reason-codes.md is
- * generated from it. The codes are API: ADR 15 lists the renamed ones.
+ * Every reason code that an error of Writ can carry (SYS-3). The constructor of a named error accepts only codes of
+ * this table whose status is the kind of the error; docs/reference/reason-codes.md is generated from it. The codes are
+ * API: ADR 15 lists the renamed ones.
  */
 // biome-ignore format: a table reads best with one code a line
 export const REASONS = {
-  // Names of gRPC statuses: the reason of an error whose server sent no ErrorInfo; Writ itself also uses CANCELLED,
-  // DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE
+  // Names of gRPC statuses, used as the reason of an error when the server sent no ErrorInfo; Writ itself also uses
+  // CANCELLED, DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE
   CANCELLED: { status: 'cancelled', meaning: 'The caller or the platform cancelled the work.', action: 'Stop; do not retry.' },
-  INVALID_ARGUMENT: { status: 'invalid_argument', meaning: 'The server rejected the request and sent no details.', action: 'Correct the request; its message is the only detail.' },
+  INVALID_ARGUMENT: { status: 'invalid_argument', meaning: 'The server rejected the request and sent no details.', action: 'Correct the request; the error message is the only detail.' },
   DEADLINE_EXCEEDED: { status: 'deadline_exceeded', meaning: 'The deadline of the call or of the run expired before the work finished.', action: 'Retry with a longer deadline; a run whose deadline expired has to be started again.' },
   NOT_FOUND: { status: 'not_found', meaning: 'The resource does not exist and the server sent no details.', action: 'Check the ids of the request.' },
   ALREADY_EXISTS: { status: 'already_exists', meaning: 'The resource exists and the server sent no details.', action: 'Read the existing resource, or choose another id.' },
@@ -80,10 +80,10 @@ export const REASONS = {
   LISTEN_FAILED: { status: 'unavailable', meaning: 'The server cannot listen on the address.', action: 'Configure an address of this machine.' },
   NOT_STARTED: { status: 'unavailable', meaning: 'A service has not started yet.', action: 'Wait until it is ready.' },
   NOT_SERVING: { status: 'unavailable', meaning: 'The tool gateway that `writ gateway verify` tests did not become ready within --wait.', action: 'Start the gateway, correct the address, or read the last error in the message.' },
-  WATCH_SILENT: { status: 'unavailable', meaning: 'The client library received neither messages nor heartbeats of a watch on four streams in succession, which takes a minute by default.', action: 'Check the health of the supervisor and watch again.' },
+  WATCH_SILENT: { status: 'unavailable', meaning: 'The client library received neither messages nor heartbeats on four consecutive streams of a watch; by default this takes a minute.', action: 'Check the health of the supervisor and watch again.' },
 
   // Credentials and permissions
-  TOKEN_MISSING: { status: 'unauthenticated', meaning: 'The call carries no token.', action: 'Send the token in the metadata key that metadata.metadata_key names; to agent-proxy, as the API key.' },
+  TOKEN_MISSING: { status: 'unauthenticated', meaning: 'The call carries no token.', action: 'Send the token in the metadata key that metadata.metadata_key names. For agent-proxy, send it as the API key.' },
   TOKEN_INVALID: { status: 'unauthenticated', meaning: 'The token or API key is malformed or unknown, its signature does not verify, or a claim is wrong.', action: 'Obtain a new token, or use another API key.' },
   TOKEN_EXPIRED: { status: 'unauthenticated', meaning: 'The token has expired.', action: 'Obtain a new token.' },
   TOKEN_TOO_LARGE: { status: 'invalid_argument', meaning: 'A token would exceed its size limit.', action: 'Shorten the lists that it carries.' },
@@ -153,27 +153,27 @@ export const REASONS = {
   // Runs and agents
   RUN_NOT_FOUND: { status: 'not_found', meaning: 'The run does not exist for this tenant.', action: 'Check the run_id.' },
   RUN_ENDED: { status: 'failed_precondition', meaning: 'The run or the agent has ended.', action: 'Start a new run.' },
-  START_QUEUE_FULL: { status: 'resource_exhausted', meaning: 'The limit of runs that wait for their start is reached; the limit is lower under lasting load.', action: 'Retry after the time in metadata.retry_after_ms and in RetryInfo.' },
+  START_QUEUE_FULL: { status: 'resource_exhausted', meaning: 'The queue of runs that wait to be started is full; its limit is lower under sustained load.', action: 'Retry after the time in metadata.retry_after_ms and in RetryInfo.' },
   HOST_NOT_ALLOWED: { status: 'permission_denied', meaning: 'A request for an external agent names a host that agent-proxy does not accept, or comes from a page in a browser.', action: 'Add the host name to WRIT_AGENT_PROXY_HOSTS; send requests from a program, not from a browser.' },
   UNSUPPORTED_ENDPOINT: { status: 'not_found', meaning: 'The model endpoint does not serve the path, or options.client_tools of the agent forbids it.', action: 'Use a path that the message names.' },
   BODY_TOO_LARGE: { status: 'invalid_argument', meaning: 'The body of the request exceeds the limit of the endpoint.', action: 'Send less.' },
   INVALID_CHAT_REQUEST: { status: 'invalid_argument', meaning: 'The body of a model request is not a JSON object with the alias of a model.', action: 'Correct the field that the message names.' },
   SLOT_REFUSED: { status: 'failed_precondition', meaning: 'The slot of an external agent was refused.', action: 'Read metadata.cause; start a new run if the run has ended.' },
-  TOO_MANY_REQUESTS: { status: 'resource_exhausted', meaning: 'An external agent has as many requests in progress as permitted.', action: 'Retry when another has ended.' },
-  INVALID_REQUEST_STATE: { status: 'invalid_argument', meaning: 'An MCP client gave back a requestState that was not issued to it, was used, has expired, or belongs to another call.', action: 'Repeat the call without it.' },
+  TOO_MANY_REQUESTS: { status: 'resource_exhausted', meaning: 'The limit of concurrent requests of an external agent is reached.', action: 'Retry when another request has ended.' },
+  INVALID_REQUEST_STATE: { status: 'invalid_argument', meaning: 'An MCP client sent a requestState that was not issued to it, was already used, has expired, or belongs to another call.', action: 'Repeat the call without it.' },
   TASK_NOT_FOUND: { status: 'not_found', meaning: 'An MCP client named a task that does not exist, has expired, or belongs to another agent.', action: 'Repeat the call with the same arguments: it attaches to its approval.' },
-  TOO_MANY_TOOLS: { status: 'resource_exhausted', meaning: 'An external agent may call more tools than one tools/list response can contain.', action: 'Name fewer tools in its manifest.' },
+  TOO_MANY_TOOLS: { status: 'resource_exhausted', meaning: 'The manifest of an external agent allows more tools than one tools/list response can contain.', action: 'Name fewer tools in its manifest.' },
   BATCH_NOT_SUPPORTED: { status: 'invalid_argument', meaning: 'The body of an MCP request is not one JSON-RPC message.', action: 'Send one message per request.' },
   RUN_NOT_EXTERNAL: { status: 'failed_precondition', meaning: 'The root of the run, or the agent of the key, is not an external agent.', action: 'Start an agent of kind external, or use CancelRun to end the run.' },
   HOOK_BODY_INVALID: { status: 'invalid_argument', meaning: 'The request of a hook is malformed, or is not a tool call of Claude Code or Codex.', action: 'Send the JSON of the event PreToolUse, PostToolUse or PostToolUseFailure; compare the settings of the hook with the documentation.' },
-  APPROVAL_USED: { status: 'failed_precondition', meaning: 'Another call with the same tool and arguments used the approval of a tool call that the client executes itself.', action: 'Let the model propose the same call; the new call is reviewed separately.' },
-  APPROVAL_PENDING: { status: 'unavailable', meaning: 'A tool call in the answer of a model waits for a person longer than the request is held.', action: 'Repeat the same request; it attaches to the same approval and is not charged.' },
+  APPROVAL_USED: { status: 'failed_precondition', meaning: 'The approval of a tool call that the client executes itself was already used by another call with the same tool and arguments.', action: 'Let the model propose the same call; the new call is reviewed separately.' },
+  APPROVAL_PENDING: { status: 'unavailable', meaning: 'A tool call in the answer of a model waits for an approval longer than agent-proxy keeps the request open.', action: 'Repeat the same request; it attaches to the same approval and is not charged.' },
   UNREVIEWABLE_OUTPUT: { status: 'permission_denied', meaning: 'The answer of a model has content that may be a tool call and cannot be reviewed.', action: 'Offer the model function tools only, or set options.client_tools of the agent to unreviewed.' },
-  OPEN_RUNS_LIMIT: { status: 'resource_exhausted', meaning: 'An agent key has as many open runs as the option max_open_runs of its agent allows.', action: 'Close a run, continue one of its conversations, or raise options.max_open_runs.' },
+  OPEN_RUNS_LIMIT: { status: 'resource_exhausted', meaning: 'The limit of open runs of an agent key, the option max_open_runs of its agent, is reached.', action: 'Close a run, continue one of its conversations, or raise options.max_open_runs.' },
   SUB_AGENT_REFUSED: { status: 'permission_denied', meaning: 'The review rejected a sub-agent that the client of an external agent names.', action: 'Permit the delegation in the policy, or do not start the sub-agent.' },
   SUB_AGENT_PENDING: { status: 'unavailable', meaning: 'A sub-agent that the client of an external agent names waits for an approval.', action: 'Retry the request after the approval.' },
-  SUB_AGENT_LIMIT: { status: 'resource_exhausted', meaning: 'A cap of spawn in the definition of an external agent permits no other sub-agent.', action: 'Raise the cap that the message names (max_agents, max_total_spawns or max_depth), or start fewer sub-agents.' },
-  RUN_QUOTA_EXCEEDED: { status: 'resource_exhausted', meaning: 'The tenant has as many runs that have not ended as WRIT_TENANT_MAX_RUNS allows.', action: 'Start the run when another has ended.' },
+  SUB_AGENT_LIMIT: { status: 'resource_exhausted', meaning: 'A cap under `spawn` in the definition of an external agent does not permit another sub-agent.', action: 'Raise the cap that the message names (max_agents, max_total_spawns or max_depth), or start fewer sub-agents.' },
+  RUN_QUOTA_EXCEEDED: { status: 'resource_exhausted', meaning: 'The tenant has reached its limit of runs that have not ended (WRIT_TENANT_MAX_RUNS).', action: 'Start the run when another has ended.' },
   SESSION_WRONG_OWNER: { status: 'permission_denied', meaning: 'The session belongs to another caller.', action: 'Use a session_id of your own.' },
   AGENT_NOT_FOUND: { status: ['not_found', 'invalid_argument'], meaning: 'The agent does not exist.', action: 'Use an agent name or instance that exists.' },
   AGENT_EXISTS: { status: 'already_exists', meaning: 'The agent was delivered to the worker or to agent-proxy by another request.', action: 'Do not deliver it again.' },
@@ -210,7 +210,7 @@ export const REASONS = {
   UNKNOWN_HISTORY_PROVIDER: { status: 'invalid_argument', meaning: 'The worker has no history provider of this name.', action: 'Use a name that the message lists, or load the module that defines it.' },
   HISTORY_UNAVAILABLE: { status: 'unavailable', meaning: 'A history provider failed or did not answer in time.', action: 'Check the provider; the agent is restarted.' },
   TOPIC_NOT_ALLOWED: { status: 'permission_denied', meaning: 'The manifest does not allow the agent to use this topic.', action: 'Add the topic to the manifest.' },
-  JOURNAL_DIVERGENCE: { status: 'data_loss', meaning: 'An agent did something other than its journal records during replay; it is parked until a worker has its code.', action: 'Start a worker with the previous code, make the agent deterministic, or cancel the run.' },
+  JOURNAL_DIVERGENCE: { status: 'data_loss', meaning: 'During replay, the code of an agent requested an operation that differs from the journal; the agent is parked until a worker has the code with which the agent started.', action: 'Start a worker with the previous code, make the agent deterministic, or cancel the run.' },
   JOURNAL_PAYLOAD_LOST: { status: 'data_loss', meaning: 'The journal lacks a recorded payload.', action: 'Restore the database of the worker.' },
   CHECKPOINT_IN_BRANCH: { status: 'internal', meaning: 'An agent saved or restored a checkpoint inside a branch.', action: 'Save and restore checkpoints outside of branches.' },
   CHECKPOINT_UNEXPECTED: { status: 'internal', meaning: 'An agent saved a checkpoint before it called restore.', action: 'Call restore once, at the beginning.' },
@@ -299,14 +299,14 @@ export const REASONS = {
   // Tools, writs and receipts
   WRIT_INVALID: { status: 'permission_denied', meaning: 'The writ is malformed or its signature does not verify.', action: 'Request a writ with GetDecision.' },
   WRIT_EXPIRED: { status: 'permission_denied', meaning: 'The writ has expired.', action: 'Call GetDecision for a new one.' },
-  WRIT_MISMATCH: { status: 'permission_denied', meaning: 'The writ orders a different call, or the call_id was used before with another tool or other arguments.', action: 'Send exactly the call that was approved, under its own call_id.' },
+  WRIT_MISMATCH: { status: 'permission_denied', meaning: 'The writ authorizes a different call, or the call_id was used before with another tool or other arguments.', action: 'Send exactly the call that was approved, under its own call_id.' },
   CALL_REQUIRED: { status: 'invalid_argument', meaning: 'The request names no call.', action: 'Set call.' },
   CALL_NOT_FOUND: { status: 'not_found', meaning: 'The agent has made no call with this call_id.', action: 'Check the call_id.' },
   CALL_WRONG_OWNER: { status: 'permission_denied', meaning: 'The call belongs to another agent.', action: 'Read receipts of the calling agent.' },
   CALL_OUTCOME_KNOWN: { status: 'failed_precondition', meaning: 'Only an unknown outcome can be resolved: the call has another outcome, or none yet.', action: 'Read the receipt.' },
   OUTCOME_ALREADY_RECORDED: { status: 'internal', meaning: 'The outcome of the call was recorded by another writer.', action: REPORT },
   INVALID_CALL_STATE: { status: 'internal', meaning: 'The call cannot change from its current state to the requested one.', action: REPORT },
-  INVALID_RESULT: { status: 'invalid_argument', meaning: 'The result of a resolved call is malformed.', action: 'Send a JSON object for a call that was done, and nothing otherwise.' },
+  INVALID_RESULT: { status: 'invalid_argument', meaning: 'The result of a resolved call is malformed.', action: 'Send a JSON object if the tool executed the call; otherwise leave the result empty.' },
   RECEIPT_NOT_FOUND: { status: 'not_found', meaning: 'The call does not exist, or has no receipt yet.', action: 'Check the call_id, and retry when the call has ended.' },
   RECEIPT_INVALID: { status: 'invalid_argument', meaning: 'The receipt is malformed or expired, or its signature does not verify.', action: 'Fetch it with GetReceipt.' },
   RECEIPT_MISMATCH: { status: ['permission_denied', 'internal'], meaning: 'The receipt is for another call.', action: 'Send the receipts of approved calls of the agent.' },
@@ -322,7 +322,7 @@ export const REASONS = {
 
   // Audit, events and the bus
   AUDIT_CHAIN_LAGGING: { status: 'unavailable', meaning: 'The newest audit records are not yet part of the chain.', action: RETRY },
-  AUDIT_CHAIN_ROLLED_BACK: { status: 'data_loss', meaning: 'The audit chain of the tenant has fewer or other records than the supervisor has seen.', action: 'Compare the chain with the published checkpoints, find out who changed the database, and restore it.' },
+  AUDIT_CHAIN_ROLLED_BACK: { status: 'data_loss', meaning: 'The audit chain of the tenant has fewer or different records than the supervisor recorded before.', action: 'Compare the chain with the published checkpoints, find out who changed the database, and restore it.' },
   AUDIT_RECORD_NOT_FOUND: { status: 'invalid_argument', meaning: 'The audit record does not exist, or after_sequence is beyond the last one.', action: 'Use the number of a record that `writ audit list` shows, at most metadata.last if it is set.' },
   EXPORTS_NOT_COMPARABLE: { status: 'invalid_argument', meaning: 'The export has no record in common with the earlier export or the checkpoints.', action: 'Compare exports that overlap, and checkpoints that cover the export.' },
   EXPORT_HEAD_MISSING: { status: 'invalid_argument', meaning: 'The file does not end with the head of an export.', action: 'Export the chain again.' },
@@ -352,10 +352,10 @@ export const REASONS = {
   RELAY_STOPPED: { status: 'unavailable', meaning: 'The outbox relay was stopped.', action: 'Restart the service.' },
 
   // Databases
-  STORE_BUSY: { status: 'unavailable', meaning: 'Another transaction, maybe of another process, holds a lock of the database.', action: RETRY },
+  STORE_BUSY: { status: 'unavailable', meaning: 'Another transaction, possibly of another process, holds a lock on the database.', action: RETRY },
   STORE_CONFLICT: { status: 'aborted', meaning: 'The transaction conflicted with another one.', action: RETRY },
   STORE_QUEUE_FULL: { status: 'resource_exhausted', meaning: 'Too many transactions wait for the database.', action: RETRY },
-  STORE_UNREACHABLE: { status: 'unavailable', meaning: 'The database does not answer, is a standby server, or is at a limit of its server, such as that of connections.', action: RETRY },
+  STORE_UNREACHABLE: { status: 'unavailable', meaning: 'The database does not answer, is a standby server, or has reached a server limit, such as max_connections.', action: RETRY },
   STORE_CLOSED: { status: 'unavailable', meaning: 'The database connection of the service is closed.', action: 'Retry on another replica.' },
   STORE_DISK_FAILED: { status: 'unavailable', meaning: 'The disk of the database failed, or the file of the database cannot be opened, read or written.', action: 'Check the disk, the path and the permissions of the file, then restart the service.' },
   STORE_DISK_FULL: { status: 'resource_exhausted', meaning: 'The disk of the database is full.', action: 'Free space on the disk, then retry.' },
@@ -370,10 +370,10 @@ export const REASONS = {
   STORE_WRONG_CONNECTION: { status: 'internal', meaning: 'A connection was returned to another driver.', action: REPORT },
   STORE_READ_ONLY: { status: 'internal', meaning: 'A write was attempted on the read-only connection, or the file of the database is read-only.', action: 'Make the file writable for the service; in code, write inside store.transaction.' },
   STORE_STREAMING_UNSUPPORTED: { status: 'unimplemented', meaning: 'Query streaming is not supported.', action: 'Read page by page, by key.' },
-  STORE_BEHIND: { status: 'failed_precondition', meaning: 'The database is an older copy than the service has used, or a different database.', action: 'Restore the latest copy, or run `writ recover` to continue with the current data.' },
+  STORE_BEHIND: { status: 'failed_precondition', meaning: 'The database is older than the data that the service has already used, for example because a backup was restored, or it is a different database.', action: 'Restore the latest copy, or run `writ recover` to continue with the current data.' },
   STORE_EMPTIED: { status: 'failed_precondition', meaning: 'The database is missing or empty, but the service had data.', action: 'Restore the latest copy, or run `writ recover` to continue without the data.' },
   STORE_SCHEMA_TOO_NEW: { status: 'failed_precondition', meaning: 'The schema of the database is newer than this release.', action: 'Start the newer release, or restore an older backup.' },
-  STORE_MIGRATION_CHANGED: { status: 'failed_precondition', meaning: 'The database ran a migration that this release does not have in this order.', action: 'Connect the right database, or rename the migration.' },
+  STORE_MIGRATION_CHANGED: { status: 'failed_precondition', meaning: 'The database has run a migration that this release does not have, or a new migration sorts before one that has already run.', action: 'Connect to the correct database, or rename the migration.' },
   STORE_MIGRATION_FAILED: { status: 'internal', meaning: 'A migration failed and was rolled back.', action: 'Read the log, correct the cause and restart.' },
   STORE_POSTGRES_TOO_OLD: { status: 'failed_precondition', meaning: 'The version of PostgreSQL is not supported.', action: 'Upgrade PostgreSQL.' },
   STORE_WITHOUT_LOCKS: { status: 'failed_precondition', meaning: 'The database grants the same advisory lock to two sessions.', action: 'Use PostgreSQL.' },

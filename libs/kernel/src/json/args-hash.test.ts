@@ -44,7 +44,7 @@ describe('argsHash', () => {
     );
   });
 
-  it('ignores amount and position of white space in strings (TG-4)', () => {
+  it('ignores the amount of white space inside strings and white space at their ends (TG-4)', () => {
     const word = fc.stringMatching(/^[a-z]{1,5}$/);
     const space = fc
       .array(fc.constantFrom(' ', '\t', '\n', '\u0085', '\u00a0', '\u3000'), { minLength: 1 })

@@ -26,7 +26,10 @@ export function argsHashText(value: JsonValue): string {
   return JSON.stringify(value);
 }
 
-/** JSON.stringify escapes characters below space; this also escapes those above tilde. */
+/**
+ * Returns a text as a JSON string of ASCII characters. JSON.stringify does not escape the characters above tilde; this
+ * function escapes them as well.
+ */
 function asciiString(text: string): string {
   return JSON.stringify(text).replace(
     /[^ -~]/g,
@@ -34,7 +37,9 @@ function asciiString(text: string): string {
   );
 }
 
-/** UTF-16 order puts astral characters before U+E000; code point order puts them last. */
+/**
+ * Compares two texts by code points. The order of UTF-16 units differs: it sorts characters above U+FFFF before U+E000.
+ */
 function compareCodePoints(left: string, right: string): number {
   let at = 0;
   while (at < left.length && left.charCodeAt(at) === right.charCodeAt(at)) at += 1;

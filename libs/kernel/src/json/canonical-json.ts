@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../errors/errors.ts';
 
-/** Deeper than any value of Writ; stops at circular references. */
+/** Maximum nesting depth, so that a circular reference causes an error. No value in Writ is nested this deeply. */
 const MAX_DEPTH = 128;
 
 /**

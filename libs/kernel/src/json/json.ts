@@ -2,7 +2,7 @@ import { InvalidRequestError } from '../errors/errors.ts';
 import type { JsonValue } from './json-value.ts';
 import { StrictJsonParser } from './strict-json-parser.ts';
 
-/** Limits of {@link parseJsonStrict}, and the name of what is parsed. */
+/** Limits of {@link parseJsonStrict}, and the name of the value for error messages. */
 export interface JsonLimits {
   /** Maximum nesting of arrays and objects. Default 32. */
   readonly maxDepth?: number;
@@ -16,7 +16,7 @@ export interface JsonLimits {
  * Parses JSON strictly, so that every reader interprets the bytes alike (TG-4, SYS-4).
  * @throws InvalidRequestError naming `field`, with reason INVALID_JSON (syntax), JSON_INVALID_UTF8,
  * JSON_TOO_LARGE, JSON_TOO_DEEP, JSON_DUPLICATE_KEY, JSON_FORBIDDEN_KEY (`__proto__`),
- * JSON_LONE_SURROGATE or JSON_INVALID_NUMBER (NaN, infinite, or an integer above 2^53 - 1)
+ * JSON_LONE_SURROGATE or JSON_INVALID_NUMBER (NaN, infinite, or an integer outside ±(2^53 - 1))
  */
 export function parseJsonStrict(source: Uint8Array | string, limits: JsonLimits = {}): JsonValue {
   const { maxDepth = 32, maxBytes = 262_144, field = 'json' } = limits;

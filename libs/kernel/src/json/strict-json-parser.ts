@@ -18,8 +18,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Parses one text for `parseJsonStrict`. Written by hand because JSON.parse cannot see duplicate
- * keys; its recursion is bounded by `maxDepth`.
+ * Parses one text for `parseJsonStrict`. It is written by hand, because JSON.parse does not report duplicate keys.
+ * `maxDepth` limits its recursion.
  */
 export class StrictJsonParser {
   readonly #text: string;
@@ -96,7 +96,12 @@ export class StrictJsonParser {
       const next = this.#text.charAt(this.#at);
       this.#at += 1;
       if (next === '"') break;
-      if (next !== '\\') throw this.#bad('INVALID_JSON', 'has an unterminated string', start);
+      if (next !== '\\')
+        throw this.#bad(
+          'INVALID_JSON',
+          'has a string that is unterminated or contains an unescaped control character',
+          start,
+        );
       value += this.#escape();
     }
     if (value.isWellFormed()) return value;
@@ -139,12 +144,12 @@ export class StrictJsonParser {
     if (!Number.isFinite(value)) {
       throw this.#bad('JSON_INVALID_NUMBER', 'has a number out of range', start);
     }
-    // 1e20 included: its canonical form is an integer that other readers would round.
+    // Includes 1e20, whose canonical form is an integer that other parsers would round.
     const readsAsInteger = INTEGER.test(token) || INTEGER.test(String(value));
     if (readsAsInteger && !Number.isSafeInteger(value)) {
       throw this.#bad(
         'JSON_INVALID_NUMBER',
-        'has an integer above 2^53 - 1; send it as a string',
+        'has an integer outside ±(2^53 - 1); send it as a string',
         start,
       );
     }

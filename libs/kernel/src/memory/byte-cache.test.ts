@@ -4,7 +4,7 @@ import { ByteCache, cacheSizes } from './byte-cache.ts';
 const keysOf = (cache: ByteCache<string>) => [...cache.values()];
 
 describe('a cache that is limited by bytes', () => {
-  it('keeps as many values as fit, the most recently used ones (BD-1, CO-2)', () => {
+  it('keeps the most recently used values that fit into the byte limit (BD-1, CO-2)', () => {
     const cache = new ByteCache<string>({ name: 'test', maxBytes: 4_000 });
     for (const name of ['a', 'b', 'c']) cache.set(name, name.repeat(1_000));
     cache.get('a');
@@ -15,7 +15,7 @@ describe('a cache that is limited by bytes', () => {
     expect(cache.bytes).toBeLessThanOrEqual(4_000);
   });
 
-  it('evicts the oldest value regardless of reads, with evicts: oldest (CO-2)', () => {
+  it('evicts the oldest value regardless of reads if evicts is oldest (CO-2)', () => {
     const cache = new ByteCache<string>({ name: 'test', maxBytes: 4_000, evicts: 'oldest' });
     for (const name of ['a', 'b', 'c']) cache.set(name, name.repeat(1_000));
     expect(cache.get('a')).toBe('a'.repeat(1_000));
@@ -23,7 +23,7 @@ describe('a cache that is limited by bytes', () => {
     expect(keysOf(cache).map(([first]) => first)).toEqual(['b', 'c', 'd']);
   });
 
-  it('does not cache what alone exceeds a limit, and drops the former value (CO-2)', () => {
+  it('does not cache a value above maxEntryBytes, and drops the previous value of its key (CO-2)', () => {
     const cache = new ByteCache<string>({ name: 'test', maxBytes: 4_000, maxEntryBytes: 1_500 });
     cache.set('a', 'A'.repeat(1_000));
     cache.set('b', 'B');
@@ -31,7 +31,7 @@ describe('a cache that is limited by bytes', () => {
     expect(keysOf(cache)).toEqual(['B']);
   });
 
-  it('counts a value that is set again once, and a long key as much as a long value (CO-2)', () => {
+  it('counts a value that is set repeatedly only once, and counts the length of keys (CO-2)', () => {
     const cache = new ByteCache<string>({ name: 'test', maxBytes: 10_000 });
     for (let times = 0; times < 100; times += 1) cache.set('a', 'A'.repeat(1_000));
     expect(cache.bytes).toBeLessThan(1_500);
@@ -52,7 +52,7 @@ describe('a cache that is limited by bytes', () => {
     expect(none.get('a')).toBeUndefined();
   });
 
-  it('is in the sizes of the process as long as it exists, under its name', () => {
+  it('is counted under its name in the cache sizes of the process', () => {
     const one = new ByteCache<string>({ name: 'named', maxBytes: 10_000 });
     const two = new ByteCache<string>({ name: 'named', maxBytes: 10_000 });
     one.set('a', 'A');

@@ -8,7 +8,7 @@ export interface ByteCacheLimits {
   readonly maxBytes: number;
   /** Estimated maximum memory of one entry; a larger one is not cached. Default: `maxBytes`. */
   readonly maxEntryBytes?: number;
-  /** Default: only the bytes count. */
+  /** Maximum number of entries. Default: only the bytes are limited. */
   readonly maxEntries?: number;
   /** Which entries are dropped first. `oldest` makes a lookup cheaper. Default: `least_recently_used`. */
   readonly evicts?: 'least_recently_used' | 'oldest';
@@ -19,7 +19,7 @@ interface Entry<V> {
   readonly bytes: number;
 }
 
-/** What the caches of one name hold in this process. */
+/** The total size of the caches with the same name in this process. */
 export interface CacheSize {
   readonly name: string;
   readonly entries: number;
@@ -31,7 +31,7 @@ const ENTRY_BYTES = 128;
 
 /**
  * A cache that uses a limited number of bytes. `evicts` selects whether the least recently used or the oldest entries
- * are dropped first. It holds what can be read or computed again, under keys that callers may choose.
+ * are dropped first. Use it for values that can be read or computed again, even if clients choose the keys.
  *
  * @example
  * ```ts
@@ -71,7 +71,7 @@ export class ByteCache<V> {
     return this.#bytes;
   }
 
-  /** Returns the value of a key, which becomes the most recently used; not with `evicts: oldest`. */
+  /** Returns the value of a key. The entry becomes the most recently used one, except with `evicts: oldest`. */
   get(key: string): V | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -83,8 +83,8 @@ export class ByteCache<V> {
   }
 
   /**
-   * Caches a value in place of an earlier one of the key.
-   * @param valueBytes its memory; default: {@link estimateBytes}
+   * Caches a value and replaces an earlier value of the key.
+   * @param valueBytes memory of the value, bytes; default: {@link estimateBytes}
    */
   set(key: string, value: V, valueBytes = estimateBytes(value)): void {
     this.delete(key);
@@ -121,7 +121,7 @@ export class ByteCache<V> {
   }
 }
 
-/** The caches of this process, which it does not keep alive. */
+/** The caches of this process, as weak references. */
 class LiveCaches {
   readonly #refs = new Set<WeakRef<ByteCache<unknown>>>();
   readonly #collected = new FinalizationRegistry<WeakRef<ByteCache<unknown>>>(
@@ -149,7 +149,7 @@ class LiveCaches {
 
 const caches = new LiveCaches();
 
-/** Returns what the caches of this process hold, by name. */
+/** Returns the sizes of the caches of this process by name. */
 export function cacheSizes(): readonly CacheSize[] {
   return caches.sizes();
 }

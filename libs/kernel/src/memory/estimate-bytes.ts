@@ -1,9 +1,9 @@
 /** Estimated size of a number or a date, and the overhead of every other value. */
 const SCALAR_BYTES = 16;
-/** Estimated size of an entry of a map, which holds ids. */
+/** Estimated size of an entry of a map or set of ids. */
 const ENTRY_BYTES = 128;
 
-/** Estimates the memory that a value takes, in bytes. Maps and sets count by their number of entries. */
+/** Estimates the memory that a value takes, in bytes. For maps and sets only the number of entries is used. */
 export function estimateBytes(value: unknown): number {
   if (typeof value === 'string') return SCALAR_BYTES + value.length;
   if (typeof value !== 'object' || value === null || value instanceof Date) return SCALAR_BYTES;

@@ -36,7 +36,7 @@ describe('ids', () => {
       }),
     );
     expect(derivedId('evt', 'ab', 'c')).not.toBe(derivedId('evt', 'a', 'bc'));
-    // Stored ids: those of an earlier version must be derived again.
+    // Derived ids are stored, so a later version must derive the same id.
     expect(derivedId('evt', 'run_1', 'ä', 'c')).toBe('evt_1fckb746rqrr3502n0543w03my');
   });
 

@@ -3,13 +3,13 @@ import { InvalidRequestError } from '../errors/errors.ts';
 
 /** The lower-case Crockford alphabet: preserves order and has no i, l, o or u. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
-/** The digits of JavaScript's base 32 that differ. */
+/** The digits of JavaScript's base 32 that differ from the Crockford alphabet. */
 const OTHER_DIGITS = /[i-v]/g;
 const BODY_LENGTH = 26;
 const RANDOM_BITS = 80n;
 const PREFIX_PATTERN = /^[a-z][a-z0-9]{0,15}$/;
 
-/** Prefetched, because reading from the system takes longer than the rest of an id. */
+/** Prefetched random bytes, because reading them from the system takes longer than the rest of generating an id. */
 const randomness = Buffer.alloc(4_096);
 let drawn = randomness.length;
 
@@ -54,7 +54,7 @@ export function derivedId(prefix: string, ...parts: readonly string[]): string {
   return withPrefix(prefix, firstDigits(hash('sha256', text, 'buffer')));
 }
 
-/** The first 130 bits, five in each character. */
+/** Returns the first 130 bits of `bytes` as text, with five bits per character. */
 function firstDigits(bytes: Uint8Array): string {
   let digits = '';
   let bits = 0;

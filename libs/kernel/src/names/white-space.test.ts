@@ -15,7 +15,7 @@ describe('white space', () => {
     expect(trimWhiteSpace(' \t\n ')).toBe('');
   });
 
-  it('takes linear time on long inner runs', () => {
+  it('takes linear time for long runs of white space inside the text', () => {
     const measure = (length: number): number => {
       const text = `a${' '.repeat(length)}b`;
       const times = Array.from({ length: 5 }, () => {

@@ -14,7 +14,7 @@ export function foldWhiteSpace(text: string): string {
 export function trimWhiteSpace(text: string): string {
   let start = 0;
   let end = text.length;
-  // A loop, because a pattern anchored at the end needs quadratic time on long inner runs.
+  // A loop, because a pattern anchored at the end needs quadratic time for long runs of white space inside the text.
   while (start < end && ONE.test(text.charAt(start))) start += 1;
   while (end > start && ONE.test(text.charAt(end - 1))) end -= 1;
   return text.slice(start, end);

@@ -1,6 +1,9 @@
 /** Why a worker cannot continue an agent with its code (RT-1, BD-6). */
 export type CodeMismatch =
-  /** The code requests another operation than the journal records, or another request than a service has recorded. */
+  /**
+   * The code requests an operation that differs from the journal, or sends a request that differs from the one that a
+   * service has recorded.
+   */
   | 'journal_divergence'
   /** The worker lacks the version of the code with which the agent started. */
   | 'version_missing'
@@ -9,7 +12,7 @@ export type CodeMismatch =
   /** The worker rejects a setting of the definition, such as middleware that it lacks. */
   | 'setting_rejected';
 
-/** The wait of an agent for the code with which it started. */
+/** The reason why an agent waits for a worker with the code with which it started. */
 export interface CodeWait {
   readonly mismatch: CodeMismatch;
   /** The call_id, version, agent or reason code that the mismatch concerns; may be empty. */
@@ -29,7 +32,7 @@ const CAUSES: Readonly<Record<CodeMismatch, (subject: string) => string>> = {
 };
 
 /**
- * Returns the name of the signal for which an agent in this wait waits.
+ * Returns the name of the signal that represents this wait of an agent.
  *
  * @example
  * ```ts
@@ -42,7 +45,7 @@ export function codeWaitSignal({ mismatch, subject }: CodeWait): string {
   return `${PREFIX}:${mismatch}:${subject}`.slice(0, MAX_SIGNAL);
 }
 
-/** Returns the wait that a signal name expresses; undefined for every other signal. */
+/** Returns the code wait that a signal name represents; undefined for all other signals. */
 export function codeWaitFrom(signal: string): CodeWait | undefined {
   const [prefix, mismatch = '', ...subject] = signal.split(':');
   if (prefix !== PREFIX || !Object.hasOwn(CAUSES, mismatch)) return undefined;

@@ -9,7 +9,7 @@ export interface AgentKey extends RunKey {
   readonly instance: string;
 }
 
-/** Returns an agent as text, as a key of maps; no part of a key contains a slash. */
+/** Returns an agent key as text, for use as a map key. It is unambiguous, because ids contain no slash. */
 export function agentKeyText({ tenant, runId, instance }: AgentKey): string {
   return `${tenant}/${runId}/${instance}`;
 }
@@ -19,7 +19,7 @@ export interface CallKey extends AgentKey {
   readonly callId: string;
 }
 
-/** Returns a call as text, as a key of maps. */
+/** Returns a call key as text, for use as a map key. */
 export function callKeyText(call: CallKey): string {
   return `${agentKeyText(call)}/${call.callId}`;
 }

@@ -2,12 +2,12 @@
 export const HistoryRetention = {
   /**
    * Journal and payloads are deleted after the end of the run, by default half a minute later; the audit log keeps
-   * digests. Requests to model APIs that can store a conversation disable that.
+   * digests. Requests to a model API that can store conversations disable this storage.
    */
   NONE: 'none',
   /** Deleted like NONE, but a model API may store the conversation. */
   RUN: 'run',
-  /** Kept until deleted explicitly. */
+  /** Kept; the platform never deletes it. */
   PERMANENT: 'permanent',
 } as const;
 

@@ -49,7 +49,7 @@ describe('RunMeta', () => {
     expect(() => next.check()).toThrow(CancellationError);
   });
 
-  it('rejects malformed fields by name (SYS-3, SYS-6)', () => {
+  it('rejects malformed fields, naming the field (SYS-3, SYS-6)', () => {
     expect(() => RunMeta.standalone({ tenantId: 'A/B' })).toThrow(/tenant_id/);
     expect(() => RunMeta.standalone({ epoch: -1 })).toThrow(/epoch/);
     expect(() => RunMeta.standalone({ traceparent: 'none' })).toThrow(/traceparent/);

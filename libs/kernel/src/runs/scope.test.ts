@@ -16,7 +16,7 @@ describe('scopes (SV-9)', () => {
     expect(covers(scope, SUBJECT)).toBe(expected);
   });
 
-  it('uses one key for everything and one for each narrower scope', () => {
+  it('has one key for the whole platform and one for each narrower scope', () => {
     expect([scopeKey({}), scopeKey({ tenant: 'acme' }), scopeKey(SUBJECT)]).toEqual([
       '*',
       'acme',

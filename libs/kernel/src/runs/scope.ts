@@ -18,8 +18,8 @@ export function scopeKey({ tenant, runId, instance }: Scope): string {
 }
 
 /**
- * Returns the keys of the scopes that cover a subject, the widest first: everything, tenant, run, agent. Without a run
- * or an agent, the key before it is repeated.
+ * Returns the keys of the scopes that cover a subject, the widest first: everything, tenant, run, agent. If the subject
+ * has no run or no agent, the key of the next wider scope is repeated in its place.
  */
 export function scopesOver({
   tenant,

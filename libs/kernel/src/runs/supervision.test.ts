@@ -51,7 +51,7 @@ describe('Supervision', () => {
     expect(child.spawnChild({ parentId: helper }).depth).toBe(2);
   });
 
-  it('limits a child to what its parent has (SUP-9)', () => {
+  it('limits the execution budget of a child to the budget of its parent (SUP-9)', () => {
     const root = Supervision.root(lead, { executionBudget: { maxTokens: 100, maxTurns: 5 } });
     const child = root.spawnChild({
       parentId: lead,

@@ -44,7 +44,7 @@ export interface RootOptions {
 export interface ChildOptions {
   /** The spawning agent. */
   readonly parentId: AgentRef;
-  /** Default: that of the parent; limited by that of the parent (SUP-9). */
+  /** Default: the budget of the parent. A requested budget is limited by the budget of the parent (SUP-9). */
   readonly executionBudget?: ExecutionBudget | undefined;
   readonly retention?: HistoryRetention | undefined;
   readonly priority?: Priority | undefined;
@@ -107,8 +107,8 @@ export class Supervision implements SupervisionFields {
   }
 
   /**
-   * Creates the supervision of a child (SUP-1): same run, session and spawn budget, one level deeper, and an
-   * execution budget not larger than this one (SUP-9). Defaults: retention RUN and priority NORMAL.
+   * Creates the supervision of a child (SUP-1): same run, session and spawn budget, one level deeper, and an execution
+   * budget limited by the budget of this agent (SUP-9). Defaults: retention RUN and priority NORMAL.
    * @throws InvalidRequestError INVALID_ID or INVALID_BUDGET naming the field
    */
   spawnChild(options: ChildOptions): Supervision {
@@ -134,8 +134,8 @@ export class Supervision implements SupervisionFields {
   }
 
   /**
-   * The topic of the live progress of the run, which agents with `unreviewed_deltas` publish (SUP-1). On NATS its
-   * subjects are `writ.progress.v1.<tenant>.<run_id>.<instance>`.
+   * Returns the topic on which agents with `unreviewed_deltas` publish the live progress of the run (SUP-1). The NATS
+   * subjects of the topic are `writ.progress.v1.<tenant>.<run_id>.<instance>`.
    */
   get progressTopic(): string {
     return `agent.progress/${this.runId}`;

@@ -54,7 +54,7 @@ describe('checkArguments', () => {
     expect(first?.message).toBe('Argument zeta is not defined by the tool.');
   });
 
-  it('accepts integers as numbers, but booleans as neither (TG-3)', () => {
+  it('accepts integers as numbers, and rejects booleans as integers and numbers (TG-3)', () => {
     expect(problems({ ...good, amount_usd: 10 })).toEqual([]);
     expect(problems({ ...good, user_id: true, amount_usd: false })).toEqual([
       'bad_type:user_id',
@@ -85,7 +85,7 @@ describe('checkArguments', () => {
     expect(problems(without, 'executed')).toEqual(['missing:reason']);
   });
 
-  it('rejects a number with more decimal places than declared, also a nested one (TG-3, SV-5)', () => {
+  it('rejects a number with more decimal places than declared, even in a nested value (TG-3, SV-5)', () => {
     const contract = compileContract({
       type: 'object',
       properties: {
@@ -121,7 +121,7 @@ describe('checkArguments', () => {
     expect(problems({ toString: 'x' }, 'executed', odd)).toContain('extra:toString');
   });
 
-  it('rejects a value with an invalid spec, one argument at a time (SV-2)', () => {
+  it('rejects each argument whose schema is invalid, without affecting other arguments (SV-2)', () => {
     const odd = compileContract({
       type: 'object',
       properties: {
@@ -154,7 +154,7 @@ describe('checkArguments', () => {
     expect(problems({ 'x-a': 'no' }, 'executed', patterned)).toEqual(['bad_type:*']);
   });
 
-  it('validates rules over all arguments once none is left to fill (TG-3)', () => {
+  it('validates rules over all arguments only when no fillable argument is missing (TG-3)', () => {
     const both = compileContract({
       type: 'object',
       properties: { from: { type: 'integer' }, to: { type: 'integer', fillable: true } },
@@ -168,7 +168,7 @@ describe('checkArguments', () => {
 });
 
 describe('compileContract', () => {
-  it('compiles the same schema once, in any order of its keys', () => {
+  it('compiles equal schemas once, regardless of the order of their keys', () => {
     const one = compileContract({ type: 'object', properties: { a: { type: 'string' } } });
     const two = compileContract({ properties: { a: { type: 'string' } }, type: 'object' });
     expect(two).toBe(one);

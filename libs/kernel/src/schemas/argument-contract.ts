@@ -39,11 +39,14 @@ export interface ArgumentContract {
   readonly unreadable: readonly string[];
 }
 
-/** Cached contracts, whose validators take many times the bytes of the schema. */
+/** Cache of contracts. A compiled validator takes many times the memory of its schema. */
 const cache = new ByteCache<ArgumentContract>({ name: 'argument_contracts', maxBytes: 64_000_000 });
 const BYTES_PER_SCHEMA_BYTE = 20;
 
-/** Matches patterns in linear time; inlined definitions would be compiled once for each reference. */
+/**
+ * JSON Schema compiler that matches patterns in linear time. Definitions are not inlined, because they would be
+ * compiled once for each reference.
+ */
 const ajv = new Ajv2020({
   strict: false,
   validateFormats: false,
@@ -58,7 +61,7 @@ ajv.addKeyword({
   metaSchema: { type: 'integer', minimum: 0, maximum: MAX_DECIMALS },
   validate: (decimals: number, value: number) => fitsDecimals(value, decimals),
 });
-// The keyword of Ajv compares every item with every other one.
+// Ajv's own implementation of this keyword compares all pairs of items.
 ajv.removeKeyword('uniqueItems');
 ajv.addKeyword({
   keyword: 'uniqueItems',
@@ -89,8 +92,9 @@ export function compileContract(schema: JsonObject): ArgumentContract {
 }
 
 /**
- * Compiles any other JSON Schema (2020-12) of an untrusted source, such as that of a result.
- * @returns whether a value is valid
+ * Compiles a JSON Schema (2020-12) from an untrusted source that is not an argument contract, such as the schema of a
+ * result.
+ * @returns a function that returns whether a value is valid
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when it exceeds {@link SCHEMA_LIMITS} or is not a schema
  */
 export function compileSchema(schema: JsonObject): (value: JsonValue) => boolean {
@@ -131,7 +135,10 @@ function compile(schema: JsonObject): ArgumentContract {
   });
 }
 
-/** Measures all that is compiled: the arguments together may exceed a limit that each of them meets. */
+/**
+ * Checks the limits for all arguments together, because together they can exceed a limit that no single argument
+ * exceeds.
+ */
 function assertBounded(schema: JsonObject, names: readonly string[]): void {
   const { arguments: most } = SCHEMA_LIMITS;
   if (names.length > most) {
@@ -180,7 +187,7 @@ function compileAdmission(schema: JsonObject): (name: string) => boolean {
   return (name) => extra !== false || expressions.some((expression) => expression.test(name));
 }
 
-/** The rules of the schema that apply to all arguments together. */
+/** Returns the part of the schema with the rules that apply to all arguments together. */
 function wholeSchema(schema: JsonObject, names: readonly string[]): JsonObject {
   const rest = Object.entries(schema).filter(([keyword]) => !NOT_IN_WHOLE.has(keyword));
   const { additionalProperties } = schema;

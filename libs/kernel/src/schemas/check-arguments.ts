@@ -29,7 +29,7 @@ export interface CheckedArguments {
 
 /**
  * Validates the arguments of a call against the contract of its tool (TG-3). Reports unknown, missing and invalid
- * arguments one by one; `bad_type` stands for every violation of the schema, not only for a wrong type. Trims all
+ * arguments one by one; `bad_type` is reported for every violation of the schema, not only for a wrong type. Trims all
  * strings; required strings must not be empty. A required `fillable` argument may be missing or empty in the proposal,
  * but not at execution.
  */
@@ -54,7 +54,8 @@ export function checkArguments(
     const code = problemCodeOf(spec, value);
     if (code !== undefined) problems.push(problem(code, spec.name, decimalsRule(spec, value)));
   }
-  // Rules over all arguments require that each argument is present and valid.
+  // Rules that apply to all arguments together are validated only if each argument is valid and none is still to be
+  // filled.
   if (problems.length === 0 && !toBeFilled && !contract.acceptsAll(trimmed)) {
     problems.push(problem('bad_type', '*'));
   }
@@ -71,7 +72,7 @@ function problemCodeOf(
   return spec.accepts(value) ? undefined : 'bad_type';
 }
 
-/** The rule that a number with too many decimal places breaks; undefined for any other value. */
+/** Returns the rule that a number with too many decimal places violates; undefined for any other value. */
 function decimalsRule(
   { decimals }: ArgumentSpec,
   value: JsonValue | undefined,

@@ -23,7 +23,7 @@ const nested = (levels: number, inner: JsonValue): JsonValue =>
   levels === 0 ? inner : { type: 'array', items: nested(levels - 1, inner) };
 
 describe('a schema of a tool', () => {
-  it('matches patterns in linear time that stop a backtracking engine (BD-1)', () => {
+  it('matches a pattern in linear time even if backtracking would need exponential time (BD-1)', () => {
     const email = schemaOf({ type: 'string', pattern: '^([a-zA-Z0-9]+)+@example\\.com$' });
     expect(isValid(email, 'ann@example.com')).toBe(true);
     // Backtracking would take longer than the age of the universe.
@@ -73,7 +73,7 @@ describe('a schema of a tool', () => {
     expect(refused(schemaOf({ properties: members }))).toBe('accepted');
   });
 
-  it('refuses patterns of too many steps for one value (BD-1)', () => {
+  it('refuses patterns with too many instructions for one value (BD-1)', () => {
     const anyOf = [1, 2, 3].map((n) => ({ pattern: `^[ab]*a[ab]{40${n}}c$` }));
     expect(refused(schemaOf({ anyOf }))).toMatch(/patterns of \d+ steps for one value; the limit/);
   });
@@ -100,7 +100,7 @@ describe('a schema of a tool', () => {
       { anyOf: [{ items: { $ref: '#/$defs/a' } }, { items: { $ref: '#/$defs/a' } }] },
     ],
     [
-      'directly and through another',
+      'directly and through another definition',
       { anyOf: [{ items: { $ref: '#/$defs/a' } }, { items: { $ref: '#/$defs/b' } }] },
     ],
     ['to the same value', { allOf: [{ $ref: '#/$defs/a' }] }],

@@ -22,7 +22,7 @@ export const SCHEMA_LIMITS = {
   allPatternSteps: 20_000,
 } as const;
 
-/** The members of a value that a subschema applies to; `HERE` is the value, `ANY` stands for every member. */
+/** Keys for the members of a value to which a subschema applies: `HERE` is the value itself, `ANY` is every member. */
 const HERE = '';
 const ANY = '*';
 
@@ -31,17 +31,17 @@ const ANY = '*';
  */
 type Returns = ReadonlyMap<string, number>;
 
-/** What validation of one value can cost, at most. */
+/** Upper limits of the work to validate one value. */
 interface Work {
   readonly checks: number;
   readonly steps: number;
-  /** Of the definitions that are being expanded. */
+  /** For each definition that is being expanded, how many times it refers to itself. */
   readonly returns: ReadonlyMap<JsonObject, Returns>;
 }
 
 const NOTHING: Work = { checks: 0, steps: 0, returns: new Map() };
 
-/** Keywords with subschemas of the value itself, and of any of its members. */
+/** Keywords with subschemas: those of `OF_VALUE` apply to the value itself, those of `OF_MEMBERS` to its members. */
 const OF_VALUE = {
   one: ['not', 'if', 'then', 'else'],
   list: ['allOf', 'anyOf', 'oneOf'],
@@ -61,7 +61,7 @@ const OF_MEMBERS = {
 };
 const UNSUPPORTED = ['$dynamicRef', '$dynamicAnchor', '$anchor', '$id'];
 
-/** The only schemas that Ajv knows from outside. */
+/** URI prefix of the meta-schemas, the only schemas outside of the document that Ajv resolves. */
 const DIALECT = 'https://json-schema.org/';
 
 /**
@@ -75,7 +75,7 @@ export function compileLinearPattern(source: string): RE2JS {
 }
 
 /**
- * Rejects a schema that is larger or deeper than {@link SCHEMA_LIMITS} allow, before anything walks it.
+ * Rejects a schema that is larger or deeper than {@link SCHEMA_LIMITS} allows. Call it before the schema is traversed.
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT
  */
 export function assertSchemaSize(schema: JsonObject): void {
@@ -89,10 +89,11 @@ export function assertSchemaSize(schema: JsonObject): void {
 }
 
 /**
- * Measures what validation against a schema can cost, by rules that follow from JSON Schema 2020-12: branches of
- * a combination apply to the same value, members of `properties` to different ones. A recursive definition may
- * apply itself to each member once; more would take time exponential in the depth of the value.
- * @returns what is reachable and thus compiled: the number of subschemas, and the instructions of all patterns
+ * Measures the maximum work of validation against a schema, by rules that follow from JSON Schema 2020-12: branches of
+ * a combination apply to the same value, members of `properties` to different values. A recursive definition may apply
+ * itself to each member once; more would take time exponential in the depth of the value.
+ * @returns the number of subschemas that are reachable, and therefore compiled, and the number of instructions of all
+ *   their patterns
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when a limit is exceeded or a keyword cannot be measured
  */
 export function measureSchema(root: JsonObject): { subschemas: number; patternSteps: number } {
@@ -105,7 +106,7 @@ export function measureSchema(root: JsonObject): { subschemas: number; patternSt
   if (steps > patternSteps) {
     throw exceeds(`has patterns of ${steps} steps for one value; the limit is ${patternSteps}`);
   }
-  // Expanded inside another definition, a cycle was cut off there: measure it on its own as well.
+  // A recursive definition that was expanded inside another one was cut off there, so measure it separately as well.
   for (const target of expansion.recursive) expansion.expand(target);
   return { subschemas: expansion.reached.size, patternSteps: expansion.allSteps };
 }
@@ -186,7 +187,7 @@ function subschemas(schema: JsonObject, { one, list, map }: typeof OF_VALUE): Js
   ];
 }
 
-/** The work of a subschema as part of the schema that applies it to a member. */
+/** Returns the work of a subschema that is applied to a member, counted in the enclosing schema. */
 function below(member: string, work: Work): Work {
   const returns = [...work.returns].map(
     ([target, counts]) => [target, new Map([[member, mostReturns(counts)]])] as const,
@@ -208,13 +209,16 @@ function assertLinear(counts: Returns | undefined): void {
   }
 }
 
-/** The work of two subschemas that apply to the same value. */
+/** Returns the work of two subschemas that apply to the same value: the sum. */
 function added(one: Work, other: Work): Work {
   const checks = one.checks + other.checks;
   return { checks, steps: one.steps + other.steps, returns: union(one.returns, other.returns) };
 }
 
-/** The work of two subschemas that apply to different members, whose costs fall on different values. */
+/**
+ * Returns the work of two subschemas that apply to different members: the larger one, because each value is validated
+ * by only one of them.
+ */
 function apart(one: Work, other: Work): Work {
   const checks = Math.max(one.checks, other.checks);
   const steps = Math.max(one.steps, other.steps);
@@ -236,7 +240,7 @@ function stepsOf(pattern: string): number {
   try {
     return compileLinearPattern(pattern).programSize();
   } catch {
-    // Such a pattern does not compile: the argument is reported as unknown_spec.
+    // The pattern does not compile. The argument that contains it is reported as unknown_spec.
     return 0;
   }
 }

@@ -7,10 +7,10 @@ export interface BackoffOptions {
 }
 
 /**
- * Delay before the next attempt, ms: exponential with full jitter, so that callers that failed together
- * do not retry together.
+ * Returns the delay before the next attempt, ms: exponential with full jitter, so that callers that failed at the same
+ * time do not retry at the same time.
  *
- * @param attempt number of failed attempts so far, from 1
+ * @param attempt number of failed attempts, from 1
  * @param random a number in [0, 1]; 1 for the upper bound itself, without jitter
  * @example
  * ```ts

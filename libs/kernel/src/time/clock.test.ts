@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ManualClock, systemClock } from './clock.ts';
 
 describe('clocks', () => {
-  it('advance on their own, or only manually', () => {
+  it('follow the system time, or advance only manually', () => {
     expect(Math.abs(systemClock.now().getTime() - Date.now())).toBeLessThan(1000);
     const clock = new ManualClock(new Date(5));
     clock.advance(10);

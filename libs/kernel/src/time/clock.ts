@@ -1,6 +1,6 @@
 /** A source of the current time. */
 export interface Clock {
-  /** The current time. It may be corrected at any moment, also backwards. */
+  /** Returns the current time. The clock may be corrected at any moment, even backwards. */
   now(): Date;
   /**
    * Milliseconds since an arbitrary moment of this process, never corrected; meaningful only as a difference. Durations
@@ -32,13 +32,13 @@ export class ManualClock implements Clock {
     return this.#elapsedMs;
   }
 
-  /** Lets `ms` milliseconds pass; negative values only set the clock back. */
+  /** Lets `ms` milliseconds pass. A negative value sets the clock back and does not change `monotonicMs`. */
   advance(ms: number): void {
     this.#milliseconds += ms;
     this.#elapsedMs += Math.max(0, ms);
   }
 
-  /** Corrects the clock by `ms` milliseconds, forwards or backwards, without time passing. */
+  /** Corrects the clock by `ms` milliseconds, forwards or backwards, without changing `monotonicMs`. */
   step(ms: number): void {
     this.#milliseconds += ms;
   }

@@ -11,11 +11,11 @@ function setUp() {
 }
 
 describe('peer clocks', () => {
-  it('find the own clock wrong only against a majority (BD-3)', () => {
+  it('report the local clock as wrong only if a majority of clocks differs from it (BD-3)', () => {
     const { clocks, see } = setUp();
     expect(clocks.ownLeadMs()).toBe(0);
     see('supervisor', 3_600_000);
-    // Two clocks are no majority: either may be wrong.
+    // One peer is no majority: either clock may be wrong.
     expect(clocks.ownLeadMs()).toBe(0);
     see('agent-worker', 0);
     expect(clocks.ownLeadMs()).toBe(0);
@@ -27,7 +27,7 @@ describe('peer clocks', () => {
     expect(clocks.ownLeadMs()).toBe(-3_500_000);
   });
 
-  it('notice a correction of the own clock without a further call (BD-3)', () => {
+  it('detect a correction of the local clock without another call (BD-3)', () => {
     const { clock, clocks, see } = setUp();
     see('supervisor', 0);
     see('agent-worker', 0);
@@ -37,7 +37,7 @@ describe('peer clocks', () => {
     expect(clocks.ownLeadMs()).toBe(0);
   });
 
-  it('take the median of the readings of a peer, so that one late answer decides nothing', () => {
+  it('use the median of the readings of a peer, so that one late response has no effect', () => {
     const { clock, clocks, see } = setUp();
     for (const offset of [0, 0, -30_000, 100, 0]) see('supervisor', offset);
     expect(clocks.offsets().get('supervisor')).toBe(0);
@@ -46,14 +46,14 @@ describe('peer clocks', () => {
     expect(clocks.slowestNow('supervisor')).toBe(clock.now().getTime() + 5_000);
   });
 
-  it('convert times of a peer to the own clock', () => {
+  it('convert times of a peer to the local clock', () => {
     const { clocks, see } = setUp();
     expect(clocks.toOwn('supervisor', 1_000_000)).toBe(1_000_000);
     see('supervisor', 60_000);
     expect(clocks.toOwn('supervisor', 1_000_000)).toBe(940_000);
   });
 
-  it('count differences below two seconds as none', () => {
+  it('treat differences below two seconds as zero', () => {
     const { clock, clocks, see } = setUp();
     see('supervisor', -1_999);
     expect(clocks.offsets().get('supervisor')).toBe(0);

@@ -2,23 +2,25 @@ import type { Clock } from './clock.ts';
 
 /** Number of the newest readings of each peer that are kept. */
 const MAX_READINGS = 16;
-/** Age at which a reading is forgotten, ms; twice the interval in which verifiers fetch the keys of their peers. */
+/** Age at which a reading is discarded, ms; twice the interval at which verifiers fetch the keys of their peers. */
 const READING_LIFE_MS = 10 * 60_000;
-/** Difference below which two clocks count as equal, ms: a reading is late by the delay of its call. */
+/**
+ * Difference below which two clocks are treated as equal, ms, because each reading is late by the latency of its call.
+ */
 const EQUAL_WITHIN_MS = 2_000;
 
-/** A clock of a peer, as its answer or call showed it. */
+/** A reading of the clock of a peer, taken from its response or call. */
 interface Reading {
-  /** Unix time of the peer minus the own monotonic clock, ms. */
+  /** Unix time of the peer minus the local monotonic clock, ms. */
   readonly lead: number;
-  /** The own monotonic clock, ms. */
+  /** The local monotonic clock, ms. */
   readonly at: number;
 }
 
 /**
- * What a service knows of the clocks of its peers, from their answers and calls (BD-3). Readings are kept against the
- * own monotonic clock, so that a correction of the own clock shows at once. Differences of less than two seconds count
- * as none.
+ * Records the clocks of the peers of a service, from their responses and calls (BD-3). Readings are stored relative to
+ * the local monotonic clock, so that a correction of the local clock is detected at once. Differences of less than two
+ * seconds are treated as zero.
  */
 export class PeerClocks {
   readonly #clock: Clock;
@@ -30,8 +32,8 @@ export class PeerClocks {
 
   /**
    * Records the clock of a peer.
-   * @param peer its service
-   * @param timeMs what its clock shows now, in milliseconds since 1970
+   * @param peer name of the service
+   * @param timeMs the current time of the clock of the peer, in milliseconds since 1970
    */
   observe(peer: string, timeMs: number): void {
     const at = this.#clock.monotonicMs();
@@ -39,7 +41,7 @@ export class PeerClocks {
     this.#readings.set(peer, [...readings, { lead: timeMs - at, at }]);
   }
 
-  /** Returns how far the clock of each peer is ahead of the own one, ms; the median of its readings. */
+  /** Returns how far the clock of each peer is ahead of the local clock, ms: the median of its readings. */
   offsets(): ReadonlyMap<string, number> {
     const offsets = new Map<string, number>();
     for (const peer of this.#readings.keys()) {
@@ -50,21 +52,21 @@ export class PeerClocks {
   }
 
   /**
-   * Returns how far the own clock is ahead of the clocks of the majority, ms: of its peers and itself. With one peer
-   * there is no majority, and the own clock counts as right.
+   * Returns how far the local clock is ahead of the median of all clocks (the peers and the local clock), ms.
+   * With one peer there is no majority, and the local clock is assumed to be right.
    */
   ownLeadMs(): number {
     return 0 - median([0, ...this.offsets().values()]);
   }
 
-  /** Converts a time by the clock of `peer` to the own clock, both in milliseconds since 1970. */
+  /** Converts a time by the clock of `peer` to the local clock, both in milliseconds since 1970. */
   toOwn(peer: string, timeMs: number): number {
     return timeMs - (this.offsets().get(peer) ?? 0);
   }
 
   /**
-   * Returns what the slowest clock among the replicas of `peer` shows, in milliseconds since 1970; undefined when
-   * none is known.
+   * Returns the current time of the slowest clock among the replicas of `peer`, in milliseconds since 1970; undefined
+   * when no clock is known.
    */
   slowestNow(peer: string): number | undefined {
     const leads = this.#leads(peer);
@@ -91,7 +93,7 @@ export class PeerClocks {
   }
 }
 
-/** The value in the middle; of the two in the middle, the one nearer to zero. */
+/** Returns the median. For an even number of values, it is the middle value that is nearer to zero. */
 function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;

@@ -31,7 +31,7 @@ it('runs another pass for a wake-up that comes during a pass', async () => {
   await vi.waitFor(() => expect(pass).toHaveBeenCalledTimes(2));
 });
 
-it('repeats after the interval, or after the pause that the pass asks for', async () => {
+it('repeats after the interval, or after the pause that the pass returns', async () => {
   const interval = vi.fn(async () => undefined);
   loopOf({ pass: interval, intervalMs: 1 }).loop.start();
   const asked = vi.fn(async () => (asked.mock.calls.length < 5 ? 0 : FOREVER));
@@ -40,7 +40,7 @@ it('repeats after the interval, or after the pause that the pass asks for', asyn
   await vi.waitFor(() => expect(asked).toHaveBeenCalledTimes(5));
 });
 
-it('backs off after a failure, without being woken meanwhile, and resets the back-off after a success', async () => {
+it('backs off after a failure regardless of wake-ups, and resets the back-off after a success', async () => {
   let failures = 2;
   const pass = vi.fn(async () => {
     failures -= 1;

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type BackoffOptions, backoffMs } from './backoff.ts';
 
-/** What a {@link WakeableLoop} repeats, and how long it pauses. */
+/** Options of a {@link WakeableLoop}. */
 export interface WakeableLoopOptions {
   /**
    * One pass. Returns the pause before the next pass, ms, or undefined for `intervalMs`; 0 repeats at once, and
@@ -10,15 +10,16 @@ export interface WakeableLoopOptions {
   readonly pass: () => Promise<number | undefined> | Promise<void>;
   /** Pause between two passes when no wake-up comes, ms; Infinity waits for a wake-up. */
   readonly intervalMs: number;
-  /** Receives what a pass throws; the next pass comes after a back-off that a wake-up does not shorten. */
+  /** Receives the error that a pass throws. The next pass starts after a back-off, which a wake-up does not shorten. */
   readonly onError: (error: unknown, retry: { attempt: number; retryInMs: number }) => void;
   /** Limits of the back-off after a failed pass; default: 50 ms, doubled up to the longer of `intervalMs` and 5 s. */
   readonly backoff?: BackoffOptions;
 }
 
 /**
- * Repeats a pass, one at a time: at once when woken, otherwise after a pause. A wake-up during a pass causes
- * another pass, so that no wake-up is lost. Passes run outside the trace and transaction of the code that wakes the loop.
+ * Repeats a pass, one at a time: at once when woken, otherwise after a pause. A wake-up during a pass causes another
+ * pass, so that no wake-up is lost. Passes run outside of the trace and the transaction of the code that wakes the
+ * loop.
  */
 export class WakeableLoop {
   readonly #options: WakeableLoopOptions;
@@ -34,12 +35,12 @@ export class WakeableLoop {
     this.#options = options;
   }
 
-  /** Begins with a pass. Starting again changes nothing. */
+  /** Starts the loop with a pass. Idempotent. */
   start(): void {
     if (!this.#isStopped) this.#running ??= this.#outside(() => this.#run());
   }
 
-  /** Requests a pass as soon as possible: after the current one, and after a back-off. */
+  /** Requests a pass as soon as possible. A pass or a back-off in progress is not cut short. */
   wake(): void {
     this.#isWoken = true;
     if (!this.#isBackingOff) this.#endPause?.();
@@ -50,7 +51,7 @@ export class WakeableLoop {
     this.#failures = 0;
   }
 
-  /** Begins no further pass; resolves when the current one has ended. Idempotent. */
+  /** Stops the loop; resolves when the current pass has ended. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#endPause?.();
@@ -67,7 +68,7 @@ export class WakeableLoop {
     }
   }
 
-  /** Milliseconds to pause after one pass. */
+  /** Runs one pass and returns the milliseconds to pause after it. */
   async #pass(): Promise<number> {
     const { pass, intervalMs, onError } = this.#options;
     try {

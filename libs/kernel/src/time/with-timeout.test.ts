@@ -12,11 +12,11 @@ it('throws what work throws in time', async () => {
   await expect(withTimeout(failed, 60_000, () => 'late')).rejects.toThrow('no');
 });
 
-it('returns the replacement once the time is over', async () => {
+it('returns the result of onTimeout after the time limit', async () => {
   expect(await withTimeout(never, 1, () => 'late')).toBe('late');
 });
 
-it('throws what the replacement throws', async () => {
+it('throws what onTimeout throws', async () => {
   const work = withTimeout(never, 1, () => {
     throw new Error('too late');
   });

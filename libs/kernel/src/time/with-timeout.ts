@@ -11,8 +11,9 @@ export async function settlesWithin(work: Promise<unknown>, ms: number): Promise
 }
 
 /**
- * The result of `work`, or of `onTimeout` when `work` takes longer than `ms` milliseconds. The work is not
- * cancelled: its late result, or its late rejection, is discarded. The timer does not keep the process alive.
+ * Resolves to the result of `work`, or to the result of `onTimeout` when `work` takes longer than `ms` milliseconds.
+ * The work is not cancelled: its late result, or its late rejection, is discarded. The timer does not keep the process
+ * alive.
  *
  * @throws what `work` throws in time, or what `onTimeout` throws
  * @example

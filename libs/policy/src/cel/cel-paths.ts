@@ -37,7 +37,8 @@ function chainOf(node: ASTNode): AccessChain | undefined {
 }
 
 /**
- * Returns a field access or an index with a constant string; any other index ends the known chain.
+ * Returns the base and the field name of a field access or of an index with a constant string; undefined for any other
+ * node, which ends the known chain.
  */
 function stepOf(node: ASTNode): { base: ASTNode; name: string } | undefined {
   if (node.op === '.') return { base: node.args[0], name: node.args[1] };

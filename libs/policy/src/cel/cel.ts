@@ -25,8 +25,8 @@ const VARIABLES = [
 export const base = createBase();
 
 /**
- * Environment that evaluates checked expressions. Its variables are dynamic, so that an argument of
- * the wrong type fails inside the rule, which is then named in the reason.
+ * Environment that evaluates checked expressions. The variables are dynamic, so that an argument of the wrong type
+ * fails the evaluation of the rule, and the reason of the decision names the rule.
  */
 export const runtime = VARIABLES.reduce(
   (environment, name) => environment.registerVariable(name, 'dyn'),

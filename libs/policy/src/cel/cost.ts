@@ -1,10 +1,10 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
 import { ByteCache, compileLinearPattern } from '@writ/kernel';
 
-/** Maximum passes of all loops of one evaluation, which take some tenths of a second (BD-1). */
+/** Maximum number of passes of all loops in one evaluation. This many passes take a few tenths of a second (BD-1). */
 const MAX_PASSES = 1_000_000;
 
-/** Maximum characters of a text times instructions of the pattern that it is matched with. */
+/** Maximum product of the number of characters of a text and the number of instructions of its pattern. */
 const MAX_PATTERN_WORK = 50_000_000;
 /** Estimated memory of an instruction of a pattern, bytes. */
 const BYTES_PER_INSTRUCTION = 100;
@@ -84,7 +84,10 @@ function compiled(source: string) {
   return pattern;
 }
 
-/** The list of a macro is evaluated once, before the loop. */
+/**
+ * Returns the parts of a loop. The list of a macro is not part of the body, because it is evaluated once, before the
+ * loop.
+ */
 function loopParts(node: ASTNode): { part: ASTNode; isBody: boolean }[] {
   const [list, ...bodies] = childrenOf(node.args);
   const isMacro = node.op === 'rcall';
@@ -108,7 +111,7 @@ function largestIn(value: unknown): number {
   );
 }
 
-/** The nodes among the arguments of a node. */
+/** Returns the AST nodes among the arguments of an AST node. */
 export function childrenOf(args: unknown): readonly ASTNode[] {
   if (Array.isArray(args)) return args.flatMap((item: unknown) => childrenOf(item));
   return isNode(args) ? [args] : [];

@@ -49,7 +49,7 @@ export class DocumentReader {
     const document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
     this.#document = document;
     this.root = { path: '', node: document.contents, offset: 0 };
-    // The parser reports each further line as wrong after a tab.
+    // After a tab, the parser reports an error for each following line, so only the tab is reported.
     const tab = document.errors.find(({ code }) => code === 'TAB_AS_INDENT');
     if (tab !== undefined) {
       throw new PolicyError([
@@ -123,7 +123,7 @@ export class DocumentReader {
   /** Returns a string that is not blank and matches `pattern`, if given. */
   text(spot: Spot, pattern?: RegExp): string | undefined {
     const value = this.#scalar(spot);
-    if (typeof value !== 'string' || value.trim() === '') return this.#wrong(spot, 'a text');
+    if (typeof value !== 'string' || value.trim() === '') return this.#wrong(spot, 'a string');
     if (pattern === undefined || pattern.test(value)) return value;
     return this.#wrong(spot, `a name that matches ${pattern.source}`);
   }
@@ -163,7 +163,7 @@ export class DocumentReader {
     const value = this.#scalar(spot);
     if (typeof value === 'string' || typeof value === 'boolean') return value;
     if (typeof value === 'number' && Number.isFinite(value)) return value;
-    return this.#wrong(spot, 'a text, a number, true or false');
+    return this.#wrong(spot, 'a string, a number, true or false');
   }
 
   #scalar(spot: Spot): unknown {

@@ -78,7 +78,9 @@ function expressionsOf(adjustment: Adjustment): readonly (Expression | undefined
 
 /** Result of a reload. */
 export interface Reload {
-  /** The active policy: the new one, or the last valid one; undefined without either. */
+  /**
+   * The active policy: the new policy if it is valid, otherwise the last valid policy; undefined if there is neither.
+   */
   readonly policy: Policy | undefined;
   /** The error of an invalid new document. */
   readonly refused: PolicyError | undefined;

@@ -13,7 +13,7 @@ describe('the JSON Schema of policies', () => {
     [['LOW', 'H*'], false],
     [[], false],
   ])(
-    'says of match.priority %j that it is valid: %s, as the loader does (SV-3)',
+    'agrees with the loader on whether match.priority %j is valid: %s (SV-3)',
     (priority, valid) => {
       const rule = { id: 'a', match: { priority }, decide: 'approve', reason: 'r' };
       const document = { policy: 'p', rules: [rule] };

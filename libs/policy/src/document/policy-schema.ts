@@ -55,12 +55,12 @@ const MATCH = object({
     'any',
   ),
   tool: about(
-    'Tool; no other kind of action matches. A tool that the client executes itself matches only with `kind: client_tool`.',
+    'Tool; only tool calls match. A tool that the client executes matches only with `kind: client_tool`.',
     PATTERNS,
     'any',
   ),
   target: about(
-    'Agent that a delegation is for; no other kind of action matches.',
+    'Target agent of a delegation; actions of other kinds do not match.',
     PATTERNS,
     'any',
   ),
@@ -79,10 +79,14 @@ const MATCH = object({
 /** One rule. */
 export const RULE = object(
   {
-    id: about('Unique name, part of every decision.', TEXT),
+    id: about('Unique name, recorded with every decision of the rule.', TEXT),
     about: about('Comment.', TEXT, 'empty'),
-    match: about('Conditions on the action; all that are present must match.', MATCH, 'any action'),
-    when: about('Condition as a CEL expression; it must also hold.', CEL, 'true'),
+    match: about(
+      'Conditions on the action; every condition that is set must match.',
+      MATCH,
+      'any action',
+    ),
+    when: about('CEL expression that must also be true for the rule to match.', CEL, 'true'),
     decide: about('The decision.', { enum: RULE_VERDICTS }),
     reason: about('Reason code; may end in `:{tool}`, `:{kind}`, `:{agent}` or `:{target}`.', TEXT),
     risk: about(
@@ -108,11 +112,18 @@ export const RULE = object(
 export const CAP_UPDATE = object(
   {
     tool: about('Tool whose calls count.', PATTERN),
-    count: about('Amount that counts from the approval to the receipt.', CEL),
-    when: about('Whether a succeeded call counts after its receipt.', CEL, 'true'),
-    add: about('Amount after a succeeded receipt.', CEL, 'that of `count`'),
+    count: about(
+      'Amount that is added to the fact from the approval of a call until its receipt.',
+      CEL,
+    ),
+    when: about('Whether a successful call still counts after its receipt.', CEL, 'true'),
+    add: about(
+      'Amount that replaces `count` after the receipt of a successful call.',
+      CEL,
+      'that of `count`',
+    ),
     if_failed: about(
-      'Whether a failed call keeps its amount.',
+      'Whether the amount of a failed call still counts.',
       { enum: ['counts', 'ignored'] },
       'counts',
     ),
@@ -124,7 +135,7 @@ export const CAP_UPDATE = object(
 export const GATE_UPDATE = object(
   {
     tool: about('Tool whose receipts change the fact.', PATTERN),
-    when: about('Whether a succeeded receipt changes the fact.', CEL, 'true'),
+    when: about('Whether the receipt of a successful call changes the fact.', CEL, 'true'),
     set: about('The new value.', CEL),
   },
   ['tool', 'set'],
@@ -133,9 +144,12 @@ export const GATE_UPDATE = object(
 /** One fact. */
 export const FACT = object(
   {
-    kind: about('A cap counts an approved action at once; a gate changes only by receipts.', {
-      enum: ['cap', 'gate'],
-    }),
+    kind: about(
+      'Kind of the fact: a `cap` counts a call as soon as it is approved; a `gate` changes only when a receipt arrives.',
+      {
+        enum: ['cap', 'gate'],
+      },
+    ),
     type: about(
       'Type of the value; `cents` are whole US cents.',
       { enum: ['bool', 'int', 'string', 'cents'] },
@@ -144,7 +158,7 @@ export const FACT = object(
     initial: about('Value at the start of a run.', LITERAL),
     about: about('Comment.', TEXT, 'empty'),
     updates: about(
-      'How calls change the fact.',
+      'Changes of the fact by tool calls.',
       {
         type: 'array',
         items: {
@@ -165,7 +179,7 @@ export const HUMAN_CAP = object(
   {
     tool: about('Tool.', PATTERN),
     argument: about('Argument that is capped.', TEXT),
-    max: about('Largest value; either this or `max_usd`.', { type: 'number', minimum: 0 }),
+    max: about('Maximum value; set either this or `max_usd`.', { type: 'number', minimum: 0 }),
     max_usd: about(
       'Largest amount in USD; the argument must be an amount in USD with at most two decimals.',
       {
@@ -221,20 +235,28 @@ export const EVIDENCE = object({
 
 /** The section `human`. */
 export const HUMAN = object({
-  caps: about('Limits of approvals.', { type: 'array', items: HUMAN_CAP }, 'none'),
+  caps: about(
+    'Limits on the arguments that approvers can approve.',
+    { type: 'array', items: HUMAN_CAP },
+    'none',
+  ),
   editable: about(
     'Arguments that approvers may change, by tool.',
     { type: 'array', items: EDITABLE },
-    'those with a cap',
+    'the arguments that have a cap',
   ),
-  evidence: about('What approvers see of the run.', EVIDENCE, 'goal, history and all facts'),
+  evidence: about(
+    'Information about the run that approvers see.',
+    EVIDENCE,
+    'goal, history and all facts',
+  ),
   four_eyes: about(
     'Actions that the person who started the run must not approve: true (all), false (none), or tools.',
     {
       anyOf: [{ type: 'boolean' }, { type: 'array', items: PATTERN }],
       'x-expected': '`true`, `false` or a list of tools',
     },
-    'true, except for the person of the development key',
+    'true, except for the owner of the development key',
   ),
 });
 
@@ -244,22 +266,22 @@ export const POLICY_SCHEMA = object(
     policy: about('Name of the policy.', TEXT),
     about: about('Comment.', TEXT, 'empty'),
     limits: about(
-      'Constants by name for expressions: texts, numbers, booleans, lists of texts, or `{ usd: 1000 }` as cents.',
+      'Constants by name for expressions: strings, numbers, booleans, lists of strings, or amounts such as `{ usd: 1000 }`, which expressions read in cents.',
       { type: 'object' },
       'none',
     ),
     facts: about(
-      'What a run has done, by name.',
+      'Facts about the completed and approved calls of a run, by name.',
       { type: 'object', additionalProperties: FACT },
       'none',
     ),
     outcomes: about(
-      'Which results of a tool count as success.',
+      'Conditions, by tool, under which a result counts as success.',
       { type: 'array', items: OUTCOME },
-      'no `error`, and a `status` other than error, failed or failure',
+      'success if the result has no `error` and its `status` is not error, failed or failure',
     ),
     rules: about(
-      'Rules in order; the first match decides, and an action without a match is blocked.',
+      'Rules in order; the first rule that matches decides, and an action that matches no rule is blocked.',
       { type: 'array', items: RULE },
     ),
     human: about('Approvals by people.', HUMAN, 'no caps'),

@@ -16,7 +16,7 @@ interface FactHead extends Omit<Fact, 'updates'> {
 const TYPES = { cap: ['int', 'cents'], gate: ['bool', 'int', 'string', 'cents'] } as const;
 const CEL_TYPES = { bool: 'bool', int: 'int', string: 'string', cents: 'int' } as const;
 
-/** Reads the declarations of facts; updates follow once the limits are known. */
+/** Reads the declarations of facts without their updates, which {@link readFact} reads after the limits are known. */
 export function readFactHeads(source: DocumentReader, spot: Spot | undefined): readonly FactHead[] {
   const members = spot && source.map(spot);
   return [...(members ?? [])].flatMap(([name, member]) => readHead(source, name, member) ?? []);

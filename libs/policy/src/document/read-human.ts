@@ -48,7 +48,9 @@ function readCap(source: DocumentReader, spot: Spot, schemas: ToolSchemas): Huma
   };
 }
 
-/** A cap on an argument that the tool does not have rejects every approval of the tool. */
+/**
+ * Warns about a cap on an argument that the tool does not have, because such a cap rejects every approval of the tool.
+ */
 function warnOfUnknown(
   source: DocumentReader,
   spot: Spot | undefined,
@@ -82,7 +84,7 @@ export function readEditable(
   });
 }
 
-/** Reads a list of argument names; `args` are those that exist, undefined when they are not known. */
+/** Reads a list of argument names. `args` are the arguments that exist; undefined if they are unknown. */
 export function readArguments(
   source: DocumentReader,
   spot: Spot,

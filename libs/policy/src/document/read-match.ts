@@ -15,7 +15,7 @@ export const PRIORITY_NAMES: readonly PriorityName[] = [
   'CRITICAL',
 ];
 
-/** Reads `match`; each key holds a name or a list of names. */
+/** Reads `match`. The value of each key is a name or a list of names. */
 export function readMatch(
   source: DocumentReader,
   spot: Spot | undefined,
@@ -48,7 +48,7 @@ export function readMatch(
   return match;
 }
 
-/** One entry, or a list of them. */
+/** Reads one entry or a list of entries. */
 function readEntries(
   source: DocumentReader,
   key: string,

@@ -86,7 +86,10 @@ function readRule(
   return { id, line, match, when, decide, reason, risk, adjustments, editable };
 }
 
-/** A rule that cannot match a call has no arguments. Those of a tool that the client executes itself have unknown types. */
+/**
+ * Returns the arguments that the expressions of a rule can read: none if the rule cannot match a call; undefined if
+ * their types are unknown, as for a tool that the client executes itself.
+ */
 function argumentsOf(match: Match, schemas: ToolSchemas): ArgumentTypes | undefined {
   if (match.target !== undefined) return {};
   if (match.kind?.includes('client_tool')) return undefined;

@@ -39,7 +39,7 @@ describe('the business outcome of a call', () => {
     expect(resultFieldsFor(policy, 'mail')).toEqual(['error', 'status']);
   });
 
-  it('is that of the receipt when the tool failed, and none when it was not executed (SV-8)', () => {
+  it('is the status of the receipt when the tool failed, and undefined when it was not executed (SV-8)', () => {
     const by = (status: 'failed' | 'unknown' | 'refused') =>
       businessOutcome(policy, { tool: 'pay', status });
     expect(by('failed')).toBe('failed');
@@ -58,7 +58,7 @@ describe('the business outcome of a call', () => {
 });
 
 describe('the variable run', () => {
-  it('is known only to policies that read it (SV-3, CO-1)', () => {
+  it('sets readsEffects only for policies that read run (SV-3, CO-1)', () => {
     const reads = (when: string) =>
       loadPolicy(`policy: p\nrules: [{ id: a, decide: approve, reason: r, when: ${when} }]\n`, {
         file: 'p.yaml',

@@ -3,10 +3,10 @@ import type { OutcomeRule, Policy } from '../types.ts';
 import type { FactReceipt } from './fact-types.ts';
 import { nested } from './result-fields.ts';
 
-/** Whether an executed call achieved its purpose, as its result says. */
+/** Whether an executed call achieved its purpose, according to its result. */
 export type BusinessOutcome = 'ok' | 'failed' | 'unknown';
 
-/** The fields of a result that the convention reads where the policy has no rule for a tool. */
+/** Result fields that determine the outcome by convention when the policy has no rule for a tool. */
 export const CONVENTIONAL_FIELDS = ['error', 'status'] as const;
 
 /** Values of `status` that mean failure by convention. */
@@ -18,10 +18,11 @@ export function outcomeRuleFor(policy: Policy, tool: string): OutcomeRule | unde
 }
 
 /**
- * Returns the business outcome of a call (SV-8), which may be failed although the call succeeded, such as
- * a refund that the bank refused. The rule of the policy for the tool decides; without one, the outcome is
- * failed when the result has an `error`, or the `status` error, failed or failure. A rule that cannot be
- * evaluated means failed. Undefined when the call was not executed.
+ * Returns the business outcome of a call (SV-8); undefined when the call was not executed. The outcome can be failed
+ * although the call succeeded, for example when the bank refused a refund. The rule of the policy for the tool decides;
+ * a rule that cannot be evaluated means failed. If the policy has no rule for the tool, the outcome is failed when the
+ * `error` of the result is set and is not null, false, 0 or an empty string, or when its `status` is error, failed or
+ * failure.
  */
 export function businessOutcome(
   policy: Policy,

@@ -13,8 +13,8 @@ import { settle } from './receipt-effect.ts';
 /**
  * Adds an approved action to every cap that it affects, before its receipt (SV-3). Idempotent per
  * call.
- * @throws InvalidRequestError POLICY_EVALUATION_FAILED when a count cannot be computed; the review that
- *   approved the action has checked that it can
+ * @throws InvalidRequestError POLICY_EVALUATION_FAILED when a count cannot be computed; the review blocks such an
+ *   action before it is approved
  */
 export function applyPending(
   policy: Policy,
@@ -42,10 +42,9 @@ export function applyPending(
 }
 
 /**
- * Replaces the count of a call with the values of its receipt, and updates gates (SV-3). Receipts
- * can be late, out of order and repeated: the state with the highest precedence applies, and of two
- * receipts with the same state the first. A cap whose update cannot be computed keeps its count and
- * a gate its value; `problems` names them.
+ * Replaces the count of a call with the values of its receipt, and updates gates (SV-3). Receipts can be late, out of
+ * order and repeated: the state with the highest precedence applies, and of two receipts with the same state the first.
+ * If an update cannot be computed, a cap keeps its count and a gate keeps its value, and `problems` names the fact.
  */
 export function applyReceipt(policy: Policy, facts: Facts, receipt: FactReceipt): Facts {
   const known = facts.calls.find((call) => call.callId === receipt.callId);

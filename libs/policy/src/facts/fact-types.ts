@@ -34,9 +34,8 @@ export interface CallEffect {
 }
 
 /**
- * The facts of one run as plain JSON (SV-3): the initial values and the effect of each call in the
- * order of approval. Values are always computed from these, so the order and the number of
- * deliveries of receipts do not matter.
+ * The facts of one run as plain JSON (SV-3): the initial values and the effect of each call in the order of approval.
+ * Fact values are always computed from these, so receipts may be delivered repeatedly and in any order.
  */
 export interface Facts {
   readonly base: Readonly<Record<string, FactValue>>;

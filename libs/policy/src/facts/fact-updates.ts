@@ -10,9 +10,9 @@ export interface ToolUpdate {
 }
 
 /**
- * Returns the updates that actions and receipts of a tool cause, in document order. For a cap, only
- * the first update whose `tool` matches, so that nothing is counted twice; for a gate all, of which
- * the first whose `when` holds applies, unless one before it cannot be computed.
+ * Returns the updates that actions and receipts of a tool cause, in document order. For a cap, returns only the first
+ * update whose `tool` matches, so that nothing is counted twice. For a gate, returns all matching updates; the first
+ * one whose `when` is true applies, unless an earlier one cannot be computed.
  */
 export function updatesFor(policy: Policy, tool: string): readonly ToolUpdate[] {
   return policy.facts.flatMap((fact) => {

@@ -30,7 +30,8 @@ export function settle(
       if (fact.kind === 'cap' && update.failureCounts) settled[fact.name] = count;
       continue;
     }
-    // After a failed update, a later one could open a gate that the failed one would have kept closed.
+    // After a failed update of a fact, later updates of the fact are skipped, because one of them could open a gate
+    // that the failed update would have kept closed.
     if (Object.hasOwn(settled, fact.name) || problems.includes(fact.name)) continue;
     try {
       const value = evaluateUpdate(fact, update, { ...shared, counted: BigInt(count) }, count);

@@ -15,7 +15,7 @@ export function nested(fields: Readonly<Record<string, JsonValue>>): object {
 
 type Branch = Map<string, JsonValue | Branch>;
 
-/** Returns undefined when the name already holds a value. */
+/** Returns the branch below `name` and creates it if it is missing; undefined when `name` already has a value. */
 function descend(branch: Branch, name: string): Branch | undefined {
   const known = branch.get(name);
   if (known instanceof Map) return known;

@@ -2,9 +2,9 @@ import { matchesGlob } from '../glob.ts';
 import type { Policy } from '../types.ts';
 
 /**
- * Returns the arguments that an approver may change (SV-5): the `editable` list of the rule that
- * escalated, else those of `human.editable` for the tool, else the arguments with a cap.
- * @param ruleId the rule that escalated; empty when none did
+ * Returns the arguments that an approver may change (SV-5): the `editable` list of the rule that escalated; without it,
+ * the arguments that `human.editable` lists for the tool; without these, the arguments with a cap.
+ * @param ruleId the rule that escalated; empty when no rule escalated
  */
 export function editableArguments(
   { rules, editable, humanCaps: caps }: Policy,

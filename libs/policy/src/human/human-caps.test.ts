@@ -78,7 +78,7 @@ describe('the cap of an approver', () => {
     expect(check(amount)).toMatchObject({ allowed: false, reason });
   });
 
-  it('is required where other approvers have one (SYS-4)', () => {
+  it('is required for an argument on which other approvers have a cap (SYS-4)', () => {
     const order = { tool: 'order', args: { pieces: 1 } };
     const by = (role?: string) =>
       checkHumanDecision(policy, {
@@ -106,7 +106,7 @@ describe('an approver with several roles', () => {
       approver: { name: 'bob', roles },
     });
 
-  it('may do what any of them may, under the highest cap (SV-5, PE-1)', () => {
+  it('has the permissions of all its roles and the highest of their caps (SV-5, PE-1)', () => {
     expect(order(['caller', 'buyer', 'admin'])).toEqual({
       allowed: true,
       basis: 'approved_with_cap:12',
@@ -118,19 +118,19 @@ describe('an approver with several roles', () => {
     expect(refund(['senior', 'caller'])).toMatchObject([{ max: 5000 }]);
   });
 
-  it('names the missing role in the refusal (SV-5)', () => {
+  it('gets the missing role in the error when the approval is refused (SV-5)', () => {
     expect(order(['caller', 'admin'])).toEqual({
       allowed: false,
       reason: 'no_human_cap',
       message:
-        'bob is not permitted to approve order: a cap on pieces requires the role buyer; this approver has caller, admin.',
+        'bob is not permitted to approve order: a cap on pieces requires the role buyer; roles of this approver: caller, admin.',
     });
     expect(order([])).toMatchObject({ message: expect.stringContaining('has no role.') });
   });
 });
 
 describe('the precision of a cap in USD', () => {
-  it('never allows an amount that rounding could raise (SV-5)', () => {
+  it('allows only amounts in whole cents up to the cap (SV-5)', () => {
     expect(check(700.555)).toEqual({
       allowed: false,
       reason: 'invalid_requested_amount',

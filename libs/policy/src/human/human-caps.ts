@@ -6,7 +6,7 @@ import type { HumanCap, Policy } from '../types.ts';
 /** Who decides an approval. */
 export interface Approver {
   readonly name: string;
-  /** All roles; the approver may do what any of them may. */
+  /** All roles of the approver, who has the permissions of each of them. */
   readonly roles?: readonly string[] | undefined;
 }
 
@@ -39,9 +39,9 @@ export type HumanCheck =
     };
 
 /**
- * Returns the caps that apply to an approver for a tool, one per argument (SV-5). For each role of the
- * approver it is the first in the document that matches name and role; of several roles, the highest
- * cap applies. Without an approver, returns the caps that apply to all approvers.
+ * Returns the caps that apply to an approver for a tool, one per argument (SV-5). For each role of the approver, the
+ * first cap in the document that matches name and role is used; the highest cap of all roles applies. Without an
+ * approver, returns the caps that apply to all approvers.
  */
 export function humanCaps(
   policy: Policy,
@@ -124,7 +124,10 @@ function rolesOf(approver: Approver | undefined): readonly string[] {
   return roles.length === 0 ? [''] : roles;
 }
 
-/** Says which roles or approvers the caps on an argument are for, and which the approver has. */
+/**
+ * Returns the end of the error message: the roles or approvers to which the caps on an argument apply, and the roles of
+ * the approver.
+ */
 function missingCap(caps: readonly HumanCap[], argument: string, approver: Approver): string {
   const ofArgument = caps.filter((cap) => cap.argument === argument);
   const wanted = ofArgument.map(({ role, approver: name }) =>
@@ -135,7 +138,7 @@ function missingCap(caps: readonly HumanCap[], argument: string, approver: Appro
   const has =
     approver.roles === undefined || approver.roles.length === 0
       ? 'this approver has no role'
-      : `this approver has ${approver.roles.join(', ')}`;
+      : `roles of this approver: ${approver.roles.join(', ')}`;
   return `a cap on ${argument} requires ${[...new Set(wanted)].join(' or ')}; ${has}.`;
 }
 

@@ -29,7 +29,7 @@ export interface TableRow {
   readonly name: string;
   readonly line: number;
   readonly action: ProposedAction;
-  /** Values of facts; the others have their initial value. */
+  /** Values of facts; facts that are not listed have their initial value. */
   readonly facts: JsonObject;
   readonly agent: string;
   readonly tenant: string;
@@ -174,7 +174,7 @@ function readHumanRow(source: DocumentReader, spot: Spot): HumanRow | undefined 
   };
 }
 
-/** Reads `run`: the effects of the run so far; absent ones are zero. */
+/** Reads `run`: the effect counters of the run. A missing counter is zero. */
 function readEffects(source: DocumentReader, spot: Spot | undefined): EffectsView {
   const members = spot && source.map(spot, { keys: EFFECT_FIELDS });
   const counts = [...(members ?? [])].map(([name, member]) => [

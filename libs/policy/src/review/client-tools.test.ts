@@ -49,7 +49,7 @@ describe('a tool that the client executes itself', () => {
   - { id: other, match: { kind: client_tool, tool: Bash }, decide: escalate, reason: shell, editable: [command] }
 `);
 
-  it('is decided by rules that name its kind, with its arguments (SV-3, AP-5)', () => {
+  it('is decided by rules that name its kind and that can read its arguments (SV-3, AP-5)', () => {
     expect(outcome(policy, clientTool('Bash', { command: 'ls' }))).toBe('approve harmless');
     expect(outcome(policy, clientTool('Bash', { command: 'ls; rm x' }))).toBe('escalate shell');
     expect(policy.warnings).not.toContainEqual(
@@ -80,7 +80,7 @@ describe('a tool that the client executes itself', () => {
     expect(applyPending(capped, before, 'c-1', clientTool('pay', { amount: 1 }))).toBe(before);
   });
 
-  it('can be revised although the gateway has no schema of it (SV-10, AP-5)', () => {
+  it('can be revised although the gateway has no schema for it (SV-10, AP-5)', () => {
     const revising = policyOf(`
   - { id: dry, match: { kind: client_tool, tool: Bash }, when: '!has(args.dry)', decide: revise, reason: dry, set: { dry: { value: true } } }
   - { id: rest, match: { kind: client_tool, tool: Bash }, decide: approve, reason: fine }

@@ -13,7 +13,7 @@ export interface ReviewInput {
   readonly tenant: string;
   readonly supervision: SupervisionView;
   readonly budget?: BudgetView | undefined;
-  /** Zeros when absent. */
+  /** Default: all counters are zero. */
   readonly effects?: EffectsView | undefined;
   /** The tool's own risk, 0 to 100. */
   readonly toolRisk?: number | undefined;
@@ -79,7 +79,7 @@ export function ruleContext(policy: Policy, input: ReviewInput): Readonly<Record
   };
 }
 
-/** The numbers of a run that has executed no action with an effect. */
+/** The counters of a run that has executed no action with an effect. */
 export const NO_EFFECTS: EffectsView = {
   effects_done: 0,
   effects_failed: 0,

@@ -167,7 +167,7 @@ facts:
     expect(short(policy, final, { approvalRequiredRisk: 50, toolRisk: 60 })).toBe('approve ok');
   });
 
-  it('returns the counts of an approval and blocks one whose count cannot be computed (SV-3, SYS-4)', () => {
+  it('returns the counts of an approval, and blocks an action without a computable count (SV-3, SYS-4)', () => {
     const policy = policyOf(
       '  - { id: a, decide: approve, reason: ok }\n',
       'facts: { sum: { kind: cap, type: cents, initial: 0, updates: [{ tool: pay, count: cents(args.amount), add: cents(result.paid) }] } }\n',
@@ -205,13 +205,13 @@ describe('the cost of a review is bounded (BD-1)', () => {
 `);
   const items = (count: number) => Array.from({ length: count }, (_, n) => n);
 
-  it('so that loops over many items are not evaluated, and the action is blocked', () => {
+  it('by blocking an action whose rule would loop over too many items', () => {
     expect(short(policy, call('pay', { items: items(900) }))).toBe('approve fine');
     expect(short(policy, call('pay', { items: items(4_000) }))).toMatch(/^block/);
     expect(short(policy, call('mail', { items: items(30_000) }))).toBe('approve fine');
   });
 
-  it('so that a pattern is matched in linear time, and an unsupported one blocks the action', () => {
+  it('by matching patterns in linear time and blocking an action with an unsupported pattern', () => {
     const text = 'a'.repeat(50_000);
     expect(short(policy, call('note', { text, pattern: '^(a+)+$' }))).toBe('approve fine');
     expect(short(policy, call('note', { text: `${text}!`, pattern: '^(a+)+$' }))).toMatch(/^block/);

@@ -38,11 +38,10 @@ type Ruling = Pick<Decision, 'verdict' | 'reason'> &
   Partial<Pick<Decision, 'revisedAction' | 'counts'>>;
 
 /**
- * Evaluates the ordered rules once; the first match decides (SV-3). No match is a block
- * (`no_rule_matched`), and so is a failed evaluation (SYS-4): `policy_error:<rule>`,
- * `policy_error:facts.<fact>` for a count, `invalid_revision:<rule>` for a revision that violates
- * the schema of the tool. An approval at or above `approvalRequiredRisk` becomes an escalation,
- * `risk_requires_approval`.
+ * Evaluates the ordered rules once; the first match decides (SV-3). The verdict is block when no rule matches
+ * (`no_rule_matched`) or an evaluation fails (SYS-4): `policy_error:<rule>`, `policy_error:facts.<fact>` for a count,
+ * `invalid_revision:<rule>` for a revision that violates the schema of the tool. An approval at or above
+ * `approvalRequiredRisk` becomes an escalation, `risk_requires_approval`.
  */
 export function review(policy: Policy, input: ReviewInput): Decision {
   const subject = subjectOf(input);
@@ -88,7 +87,7 @@ export function review(policy: Policy, input: ReviewInput): Decision {
   return finish({ verdict: 'block', reason: 'no_rule_matched' });
 }
 
-/** Returns undefined when the condition cannot be evaluated or is not a boolean. */
+/** Returns the value of the condition; undefined when it cannot be evaluated or is not a boolean. */
 function conditionHolds(rule: Rule, context: Readonly<Record<string, unknown>>) {
   if (rule.when === undefined) return true;
   try {

@@ -37,9 +37,12 @@ describe('a revision', () => {
     ['{ a: { cel: args.b } }', {}],
     ['{ a: { cel: args.b } }', { b: [1] }],
     ['{ a: { cel: "9223372036854775807" } }', {}],
-  ])('by %s of %j blocks when it cannot be computed (SYS-4)', (set, args) => {
-    expect(short(revise(set), call('pay', args))).toBe('block policy_error:r');
-  });
+  ])(
+    'by %s blocks an action with the arguments %j, for which it cannot be computed (SYS-4)',
+    (set, args) => {
+      expect(short(revise(set), call('pay', args))).toBe('block policy_error:r');
+    },
+  );
 
   it('is validated against the schema of the tool again (SV-3, TG-3)', () => {
     const contract = compileContract({

@@ -3,9 +3,9 @@ import { isBlank } from '../cel/cel.ts';
 import type { Adjustment } from '../types.ts';
 
 /**
- * Applies the adjustments of a revise rule to the arguments (SV-3): set, filled when missing or
- * blank, or clamped to limits. Returns undefined when an adjustment cannot be computed, such as a
- * bound for a string.
+ * Applies the adjustments of a revise rule to the arguments (SV-3): each named argument is set, filled when it is
+ * missing or blank, or clamped to limits. Returns undefined when an adjustment cannot be computed, for example a limit
+ * for a string.
  */
 export function adjust(
   adjustments: readonly Adjustment[],

@@ -1,7 +1,7 @@
 import { DeadlineError } from '@writ/kernel';
 import { MAX_TIMER_MS } from '../limits.ts';
 
-/** Timers may fire slightly early. */
+/** Tolerance for timers that fire slightly early, ms. */
 const SLACK_MS = 2;
 
 /** The deadline of one call on the server. */
@@ -11,7 +11,7 @@ export class CallDeadline {
   readonly #limitMs: number;
   readonly #timer: NodeJS.Timeout;
 
-  /** @param limitMs time left, ms; `expire` is called when it has passed */
+  /** @param limitMs time until the deadline, ms; `expire` is called at the deadline */
   constructor(limitMs: number, expire: () => void) {
     this.#limitMs = Math.min(Math.max(0, limitMs), MAX_TIMER_MS);
     this.#endsAt = performance.now() + this.#limitMs;

@@ -24,7 +24,7 @@ export class Calls implements CallHost {
   readonly disconnections = new PacedQueue();
   readonly #limits: Required<RpcLimits>;
   readonly #inFlight = new Set<ServerCall>();
-  /** Calls in flight of the application's services, without health and reflection. */
+  /** Calls in flight of the application's services, excluding health and reflection. */
   #busy = 0;
   /** Calls in flight of reserved methods, which `#busy` includes. */
   #reserved = 0;
@@ -52,7 +52,8 @@ export class Calls implements CallHost {
   refusal({ served }: ServerCall): WritError | undefined {
     const { maxConcurrentCalls, maxReservedCalls, maxOpenCalls } = this.#limits;
     if (served.open) {
-      // Health and reflection need no credentials, so they have a limit of their own. Streams may use 90 % of it, so that health checks succeed.
+      // Health and reflection need no credentials, so they have a separate limit. Streams may use only 90% of it, so
+      // that unary health checks still succeed.
       const isStream = served.implementation.kind !== 'unary';
       const limit = isStream ? Math.ceil(maxOpenCalls * 0.9) : maxOpenCalls;
       return tooMany(this.#inFlight.size - this.#busy, limit, 'The server');
@@ -62,7 +63,9 @@ export class Calls implements CallHost {
     return tooMany(this.#busy - this.#reserved, maxConcurrentCalls, 'The server');
   }
 
-  /** Counts a call of a person that the gate has admitted; returns the error when person or tenant has too many. */
+  /**
+   * Counts an admitted call of a person; returns the error when the person or the tenant has too many calls in flight.
+   */
   callerRefusal({ served }: ServerCall, { person }: Caller): WritError | undefined {
     if (person === undefined || served.reserved) return undefined;
     const { maxCallsPerTenant, maxCallsPerPerson } = this.#limits;
@@ -129,7 +132,10 @@ export class Calls implements CallHost {
   }
 }
 
-/** The keys under which the calls of a tenant and of a person are counted. JSON makes them unambiguous. */
+/**
+ * Returns the keys under which the calls of a tenant and of a person are counted. The keys are JSON, which makes them
+ * unambiguous.
+ */
 function limitKeysOf({ tenant, subject }: Person): readonly [string, string] {
   return [JSON.stringify([tenant]), JSON.stringify([tenant, subject])];
 }

@@ -3,7 +3,7 @@ import { OverloadedError } from '@writ/kernel';
 import type { ServedMethod } from './served-service.ts';
 
 /**
- * Encodes a response as protobuf. The size limit applies to these bytes, whatever format is sent.
+ * Encodes a response as protobuf. The size limit applies to these bytes, even if the response is sent as JSON.
  * @throws OverloadedError MESSAGE_TOO_LARGE with the limit
  */
 export function encodeResponse(

@@ -17,7 +17,10 @@ export interface CallContext {
    * DRAINING when the server shuts down.
    */
   readonly signal: AbortSignal;
-  /** Time left until the deadline of the call, ms; Infinity without one. No step of the wall clock changes it (BD-3). */
+  /**
+   * Time left until the deadline of the call, ms; Infinity without a deadline. Measured with the monotonic clock, so
+   * wall clock changes do not affect it (BD-3).
+   */
   readonly remainingMs: number;
   /** The value of a request header (metadata key, case-insensitive); undefined when absent. */
   header(name: string): string | undefined;
@@ -118,9 +121,9 @@ export function partialRoute<S extends DescService>(
 const endlessHandlers = new WeakSet<object>();
 
 /**
- * Marks a stream without an end of its own, such as one that watches a run. A drain ends it at once
- * with UNAVAILABLE, so that the client reconnects to another replica and the drain does not wait for
- * it. Returns `handler`.
+ * Marks a long-lived stream, such as one that watches a run. A drain ends the stream at once
+ * with UNAVAILABLE, so that the client reconnects to another replica and the drain does not wait for the stream.
+ * Returns `handler`.
  */
 export function endless<H extends (...args: never[]) => AsyncIterable<unknown>>(handler: H): H {
   endlessHandlers.add(handler);
@@ -130,8 +133,8 @@ export function endless<H extends (...args: never[]) => AsyncIterable<unknown>>(
 const reservedHandlers = new WeakSet<object>();
 
 /**
- * Marks a unary method that must be served under any load, such as a halt: it does not count against the limits of
- * calls, but against one of its own (BD-2). Returns `handler`.
+ * Marks a unary method that must be served under any load, such as a halt: its calls count against `maxReservedCalls`
+ * instead of the other call limits (BD-2). Returns `handler`.
  */
 export function reserved<H extends (...args: never[]) => Promise<unknown>>(handler: H): H {
   reservedHandlers.add(handler);

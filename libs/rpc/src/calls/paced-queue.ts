@@ -1,10 +1,10 @@
-/** Pieces of work in one turn of the event loop. */
+/** Maximum number of tasks that run in one turn of the event loop. */
 const PER_TURN = 16;
 
 /**
- * Does at most {@link PER_TURN} pieces of work in one turn of the event loop, the others in the following turns in the
- * order of their arrival: a connection can deliver a thousand requests at once, and cancel them at once when it closes,
- * and a halt must not wait for all of them (BD-2).
+ * Runs at most {@link PER_TURN} tasks in one turn of the event loop and defers the others, in order of arrival, to the
+ * following turns. A connection can deliver a thousand requests at once, or cancel them at once when it closes; a halt
+ * must not wait for all of them (BD-2).
  */
 export class PacedQueue {
   readonly #waiting: (() => void)[] = [];

@@ -19,7 +19,7 @@ export interface ServedMethod {
   /** `writ.run.v1.RunService/StartRun`. */
   readonly name: string;
   readonly implementation: RouteMethod | BidiMethod;
-  /** Health and reflection are open: without gate, validation and span. */
+  /** Whether its calls skip the gate, validation and the span; true for health and reflection. */
   readonly open: boolean;
   /** Whether a drain aborts its calls at once. */
   readonly endless: boolean;
@@ -35,12 +35,14 @@ export interface ServedService {
 
 const HEALTH_CHECK = 'grpc.health.v1.Health/Check';
 
-/** The paths of reserved methods and of health checks, whose calls begin before others (BD-2). */
+/**
+ * Returns the paths of reserved methods and of health checks. Calls of these methods begin before other calls (BD-2).
+ */
 export function urgentPaths(services: readonly ServedService[]): ReadonlySet<string> {
   return pathsOf(services, ({ name, reserved }) => reserved || name === HEALTH_CHECK);
 }
 
-/** The paths of the methods that match. */
+/** Returns the paths of the methods for which `matches` returns true. */
 export function pathsOf(
   services: readonly ServedService[],
   matches: (served: ServedMethod) => boolean,

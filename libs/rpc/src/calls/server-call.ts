@@ -21,7 +21,7 @@ export interface CallHost {
   readonly maxUnaryMs: number;
   /** Cancels calls whose clients have disconnected. */
   readonly disconnections: PacedQueue;
-  /** The error for a call that must not start; undefined when it may. */
+  /** Returns the error for a call that must not start; undefined when the call may start. */
   refusal(call: ServerCall): WritError | undefined;
   /** Counts `call` for its caller; returns the error when the caller has too many calls in flight. */
   callerRefusal(call: ServerCall, caller: Caller): WritError | undefined;
@@ -31,7 +31,10 @@ export interface CallHost {
 
 type MessageInit = MessageInitShape<DescMessage>;
 
-/** One for all calls: thousands can be cancelled at once, and collecting a stack trace for each is expensive (BD-2). */
+/**
+ * Shared by all calls: thousands can be cancelled at once, and capturing a stack trace for each of them is expensive
+ * (BD-2).
+ */
 const CLIENT_CANCELLED = new CancellationError('the client cancelled the call');
 
 /**
@@ -73,7 +76,7 @@ export class ServerCall {
     const { peerUris } = this.#incoming;
     const header = (name: string): string | undefined => this.#incoming.header(name);
     const caller = await this.#unlessAborted(() => this.#host.gate({ method, peerUris, header }));
-    // A call that ended meanwhile has released what it held.
+    // If the call ended during authentication, its resources are already released.
     if (this.#hasEnded) return;
     this.#caller = caller;
     this.#span.setCaller(caller);
@@ -140,7 +143,10 @@ export class ServerCall {
     return create(this.served.implementation.method.output, init);
   }
 
-  /** A handler may throw before it returns its promise, hence the async function. */
+  /**
+   * Returns the result of `work`, or rejects when the call is aborted. The async function converts an error that a
+   * handler throws before it returns its promise into a rejection.
+   */
   #unlessAborted<T>(work: () => Promise<T>): Promise<T> {
     return this.#interruption.unlessAborted(() => this.#run(async () => work()));
   }
@@ -172,7 +178,10 @@ export class ServerCall {
     );
   }
 
-  /** Cancels the call because its client has disconnected: a connection can close with a thousand calls (BD-2). */
+  /**
+   * Cancels the call because its client has disconnected. The cancellation is queued, because a connection can close
+   * with a thousand calls in flight (BD-2).
+   */
   disconnect(): void {
     // grpc-js emits `cancelled` after every call.
     if (!this.#hasEnded) this.#host.disconnections.add(() => this.cancel());

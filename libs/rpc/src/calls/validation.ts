@@ -16,8 +16,9 @@ const validator = createValidator({ regexMatch: matches });
 const patterns = new Map<string, RegExp>();
 
 /**
- * The patterns of the contracts are character classes with a bounded repeat: they mean the same in
- * RE2 and in JavaScript, cannot backtrack, and are faster here than in the RE2 port.
+ * Matches a pattern of the contracts with the regular expressions of JavaScript. The patterns contain only character
+ * classes with bounded repetition, which have the same meaning in RE2, do not backtrack, and run faster in JavaScript
+ * than in the RE2 port.
  */
 function matches(pattern: string, against: string): boolean {
   let compiled = patterns.get(pattern);
@@ -29,7 +30,7 @@ function matches(pattern: string, against: string): boolean {
 }
 
 /**
- * Compiles the rules of `schemas` before the first call, because it takes longer than many deadlines.
+ * Compiles the rules of `schemas` before the first call, because the compilation takes longer than many deadlines.
  */
 export function warmValidation(schemas: Iterable<DescMessage>): void {
   for (const schema of new Set(schemas)) validator.validate(schema, create(schema));

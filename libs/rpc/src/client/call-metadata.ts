@@ -3,11 +3,11 @@ import { InvalidRequestError } from '@writ/kernel';
 import { METADATA } from '../caller.ts';
 import type { CallOptions } from './call-options.ts';
 
-/** What a call carries besides its message: credentials, epoch, trace and the caller's headers. */
+/** The values from which the metadata of a call is built: credentials, epoch, trace, time and the caller's headers. */
 interface MetadataOptions extends CallOptions {
   readonly serviceToken: string | undefined;
   readonly traceparent: string | undefined;
-  /** The time of the caller, ms since 1970. */
+  /** The current time of the caller's clock, ms since 1970. */
   readonly timeMs: number;
 }
 
@@ -33,7 +33,7 @@ export function callMetadata(options: MetadataOptions): Metadata {
   for (const [key, value] of Object.entries(options.headers ?? {})) set(key, value);
   const { serviceToken } = options;
   set(METADATA.authorization, serviceToken === undefined ? undefined : `Bearer ${serviceToken}`);
-  // Only services send their time.
+  // Only services send the time of their clock.
   if (serviceToken !== undefined) set(METADATA.time, String(options.timeMs));
   set(METADATA.agentToken, options.agentToken);
   set(METADATA.slotGrant, options.slotGrant);

@@ -67,8 +67,9 @@ export class Channel {
   }
 
   /**
-   * `host:port`, or a comma-separated list. A function is called until it returns an address, which is then kept.
-   * @throws the error of that function
+   * Returns `host:port`, or a comma-separated list. If `address` is a function, this method calls the function and
+   * caches the returned address. An error is not cached.
+   * @throws the error of the `address` function
    */
   address(): string {
     const { address } = this.#options;
@@ -81,7 +82,7 @@ export class Channel {
     try {
       return this.#local(path) !== undefined;
     } catch {
-      // The call itself fails with the error of the address.
+      // The call itself then fails with the error of the `address` function.
       return false;
     }
   }
@@ -106,7 +107,7 @@ export class Channel {
           this.#end(link);
           signal?.removeEventListener('abort', cancel);
           if (error !== null) reject(error);
-          else if (response === undefined) reject(new TypeError('grpc-js gave no response.'));
+          else if (response === undefined) reject(new TypeError('grpc-js returned no response.'));
           else resolve(response);
         },
       );
@@ -150,8 +151,8 @@ export class Channel {
     signal?.addEventListener('abort', cancel, { once: true });
     call.on('status', ({ metadata: trailers }) => this.#readTime(trailers));
     call.on('error', () => {
-      // The iteration throws it. An error after the iteration, such as the status of a cancelled
-      // call, would be unhandled and end the process.
+      // The iterator throws the error. Without this listener, an error after the iteration, such as the status of a
+      // cancelled call, would be unhandled and terminate the process.
     });
     try {
       yield* call.iterator({ destroyOnReturn: false });
@@ -232,7 +233,7 @@ export class Channel {
       'grpc.max_send_message_length': -1,
       'grpc.service_config': replicaPolicy(),
       [WATCH_OPTION]: watch,
-      // Internal peers are never reached through the HTTP proxy of the environment.
+      // Ignores the HTTP proxy of the environment variables, because services connect to each other directly.
       'grpc.enable_http_proxy': 0,
       'grpc.enable_channelz': 0,
       'grpc.initial_reconnect_backoff_ms': 100,

@@ -55,13 +55,16 @@ export interface Peer {
 /** One outgoing call: its span, deadline, metadata, encoding and error mapping. */
 export class ClientCall {
   readonly context: Context;
-  /** Monotonic time, ms, which no step of the wall clock moves (BD-3); Infinity without a limit. */
+  /** Deadline as monotonic time, ms, so that wall clock changes do not affect it (BD-3); Infinity without a timeout. */
   readonly deadlineAt: number;
   readonly #peer: Peer;
   readonly #method: DescMethod;
   readonly #name: string;
   readonly #options: CallOptions;
-  /** Absent when traces are not exported, or when the server's span is enough. */
+  /**
+   * Undefined when traces are not exported. Also undefined, unless `internalSpans` is set, for lookups and for calls to
+   * a server of this process.
+   */
   readonly #span: Span | undefined;
   readonly #startedAt = performance.now();
   /** Whether an attempt may have reached the server. */
@@ -78,7 +81,7 @@ export class ClientCall {
     this.deadlineAt =
       timeoutMs === undefined ? Infinity : performance.now() + Math.min(timeoutMs, MAX_TIMER_MS);
     const { tracer, traces, internalSpans } = peer.telemetry;
-    // In one process the span of the server has the same information.
+    // The server span of a call within one process carries the same information.
     if (traces && !internalSpans && (isInternal(method) || peer.channel.isLocal(this.path))) {
       this.context = parent;
       return;
@@ -132,9 +135,9 @@ export class ClientCall {
   }
 
   /**
-   * The metadata, with fresh credentials, and options of one attempt.
-   * @throws DeadlineError DEADLINE_EXCEEDED when no time is left; the signal's reason when it is aborted;
-   *   InvalidRequestError INVALID_HEADER; the error of `serviceToken` or of the address
+   * Returns the metadata, with fresh credentials, and the options of one attempt.
+   * @throws DeadlineError DEADLINE_EXCEEDED when no time is left; the reason of the signal when the signal is aborted;
+   *   InvalidRequestError INVALID_HEADER; the error of `serviceToken` or of the `address` function
    */
   async start(): Promise<{ metadata: Metadata; deadline?: Date; signal: AbortSignal | undefined }> {
     const { serviceToken } = this.#peer;
@@ -170,13 +173,13 @@ export class ClientCall {
   }
 
   /**
-   * The named error for `error`, which an attempt threw; {@link UnsentCallError} only if the error of every attempt
-   * shows that it was not sent.
+   * The named error for `error`, which an attempt threw. It is an {@link UnsentCallError} only if no attempt was sent,
+   * as shown by the errors of all attempts.
    */
   failure(error: unknown): WritError {
     const { signal } = this.#options;
     if (signal?.aborted === true && isOwnCancel(error, signal)) {
-      // The reason may be the error of another call.
+      // The abort reason may be an UnsentCallError of another call, so it does not show whether this call was sent.
       this.#mayBeSent = true;
       return this.#sentOrNot(cancellation(signal.reason));
     }

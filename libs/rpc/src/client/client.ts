@@ -21,8 +21,8 @@ import { type RetryOptions, retrying } from './retry.ts';
 /** Options of an RPC client. */
 export interface RpcClientOptions {
   /**
-   * `host:port`, or a comma-separated list of replicas. A function is called by each call until it returns an address,
-   * which is then kept.
+   * `host:port`, or a comma-separated list of replicas. If `address` is a function, the first RPC calls the function,
+   * and the client caches the returned address. An error is not cached, so the next RPC calls the function again.
    */
   readonly address: string | (() => string);
   readonly telemetry: Telemetry;
@@ -33,17 +33,17 @@ export interface RpcClientOptions {
   readonly retry?: RetryOptions;
   /** Largest response message, bytes. Default 4 MiB. */
   readonly maxMessageBytes?: number;
-  /** Without it, connections are in cleartext. */
+  /** TLS settings; connections use cleartext if omitted. */
   readonly tls?: ChannelTls | undefined;
   /**
-   * Which replicas receive calls. `serving` (default): those that answer health checks (grpc.health.v1) and do not
-   * report NOT_SERVING; a server without the health service counts as serving. `responding`: also those that report
-   * NOT_SERVING. `unchecked`: all, without health checks, for peers that are not part of Writ.
+   * Which replicas receive calls. `serving` (default): replicas that answer health checks (grpc.health.v1) and do not
+   * report NOT_SERVING; a server without the health service is considered serving. `responding`: additionally replicas
+   * that report NOT_SERVING. `unchecked`: all replicas, without health checks, for peers that are not part of Writ.
    */
   readonly health?: ReplicaHealth;
-  /** Servers of this process, which are called without HTTP/2 (SYS-5); omitted, every call uses a connection. */
+  /** Servers of this process, which are called without HTTP/2 (SYS-5). If omitted, every call uses a connection. */
   readonly loopback?: Loopback | undefined;
-  /** The clock whose time calls with a service token carry (BD-3); default: the system clock. */
+  /** Clock that provides the time sent with calls that have a service token (BD-3); default: the system clock. */
   readonly clock?: Clock;
   /** Receives the time of the called service with each response over a connection, ms since 1970 (BD-3). */
   readonly onPeerTime?: ((timeMs: number) => void) | undefined;
@@ -137,7 +137,8 @@ async function callUnary(
     }
   };
   const isRetryable = (error: unknown): boolean => {
-    // A closed client stays closed. The reason code is not compared: a server may also send CLIENT_CLOSED.
+    // Calls of a closed client are not retried. Checks `isClosed` instead of the reason code, because a server may also
+    // send CLIENT_CLOSED.
     if (!isIdempotent || !isWritError(error) || peer.channel.isClosed) return false;
     return (
       error.kind === 'unavailable' || (error.kind === 'aborted' && options.retryAborted === true)
@@ -176,7 +177,7 @@ async function* callStream(
     call.end(failure);
     throw failure;
   } finally {
-    // Also when the consumer ends the iteration early.
+    // Ends the call even if the consumer ends the iteration early.
     call.end();
   }
 }

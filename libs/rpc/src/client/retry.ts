@@ -14,7 +14,7 @@ export interface RetryOptions {
 interface Attempts<T> {
   readonly work: (attempt: number) => Promise<T>;
   readonly isRetryable: (error: unknown) => boolean;
-  /** Called before each further attempt with the error of the one before. */
+  /** Called before each retry with the error of the previous attempt. */
   readonly onRetry: (error: unknown) => void;
   /** Monotonic time, ms, after which no attempt starts. */
   readonly deadlineAt: number;
@@ -22,8 +22,8 @@ interface Attempts<T> {
 }
 
 /**
- * Runs `work` until it succeeds, fails with an error that is not retryable, has used all attempts, or
- * the next delay would pass the deadline; then throws the last error. An abort ends a delay at once.
+ * Runs `work` and retries it on retryable errors. Throws the last error if the error is not retryable, all attempts are
+ * used, or the next delay would exceed the deadline. An abort ends a delay at once.
  */
 export async function retrying<T>(
   { initialDelayMs = 50, maxDelayMs = 2_000, maxAttempts = 8 }: RetryOptions,

@@ -15,7 +15,7 @@ import { markAuthenticated, requestKey } from './universal-request.ts';
 export class ConnectCall {
   readonly #call: ServerCall;
   readonly #maxMessageBytes: number;
-  /** Whether the handler has started, and so will end the call. */
+  /** Whether the handler has started. If it has, the handler ends the call. */
   #isHandled = false;
   #hasResponded = false;
 
@@ -34,7 +34,7 @@ export class ConnectCall {
     else signal.addEventListener('abort', () => this.#aborted(signal.reason), { once: true });
   }
 
-  /** Runs before Connect reads the content. */
+  /** Authenticates and authorizes the call before Connect reads the content. */
   async admit(): Promise<void> {
     try {
       await this.#call.admit();

@@ -19,7 +19,10 @@ export class Cors {
     this.#allowed = new Set(origins);
   }
 
-  /** Adds the headers for `request`; returns true when it was a preflight, which is then answered. */
+  /**
+   * Adds the CORS headers for `request`. Returns true if the request was a preflight, to which it has sent the
+   * response.
+   */
   handle(request: WebRequest, response: WebResponse): boolean {
     const { origin } = request.headers;
     if (origin === undefined) return false;

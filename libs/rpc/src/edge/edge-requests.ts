@@ -11,9 +11,9 @@ import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 interface Parts {
   readonly handlers: ReadonlyMap<string, UniversalHandler>;
-  /** Paths whose requests have no end of their own. */
+  /** Paths of methods that receive a stream of requests, to which the time limit does not apply. */
   readonly endless: ReadonlySet<string>;
-  /** Paths of reserved methods and of health checks, whose requests go before others. */
+  /** Paths of reserved methods and of health checks, whose requests are handled before others. */
   readonly urgent: ReadonlySet<string>;
   /** Time limit for receiving any other request, ms. */
   readonly requestMs: number;
@@ -51,20 +51,21 @@ export function edgeRequests(parts: Parts): (request: WebRequest, response: WebR
     response.once('close', onClose);
     turns.add(() => {
       response.off('close', onClose);
-      // No event would end the call of a stream that was closed before it began.
+      // If the stream is already closed, no further event would end its call.
       if (!isClosed) begin(path, request, response);
     });
   };
 }
 
 /**
- * Time added to the limit of a request, ms, so that the deadline of the call expires first: its error names the method.
+ * Time added to the limit of a request, ms, so that the deadline of the call expires first, because the deadline error
+ * names the method.
  */
 const DEADLINE_MARGIN_MS = 1_000;
 
 /**
- * Ends the connection or stream of a request that is not received in time: a call is counted before its content is
- * read, so that unfinished requests would fill the limits permanently (BD-2).
+ * Ends the connection or stream of a request that is not received in time: a call counts against the limits before its
+ * content is read, so unfinished requests would otherwise exhaust the limits permanently (BD-2).
  */
 function limitRequest(request: WebRequest, response: WebResponse, ms: number): void {
   const timer = setTimeout(() => {
@@ -80,7 +81,10 @@ function limitRequest(request: WebRequest, response: WebResponse, ms: number): v
   request.once('end', clear).once('close', clear);
 }
 
-/** A handler need not read a request without content. */
+/**
+ * Whether the client has sent the whole request; true for a request without content even if the handler does not read
+ * it.
+ */
 function isReceived(request: WebRequest): boolean {
   if (request.readableEnded) return true;
   if (request.httpVersionMajor < 2) return request.complete;
@@ -88,8 +92,9 @@ function isReceived(request: WebRequest): boolean {
 }
 
 /**
- * Fails the reader of the content, which would otherwise look complete over HTTP/2. There only the stream ends: a reset
- * without error asks the client to send no more (RFC 9113, section 8.1).
+ * Stops receiving the content. The reader gets an error, because the content would otherwise look complete over HTTP/2.
+ * Over HTTP/2 only the stream is closed, not the connection: a reset with NO_ERROR asks the client to stop sending (RFC
+ * 9113, section 8.1).
  */
 function stopReceiving(request: WebRequest): void {
   request.destroy();
@@ -110,7 +115,7 @@ async function handleRpc(
       status,
       ...(header === undefined ? {} : { header }),
       ...(body === undefined ? {} : { body }),
-      // Read after the body, when it is complete.
+      // A getter, because the trailers are complete only after the body has been read.
       get trailer() {
         return trailer === undefined ? new Headers() : withPlainMessage(trailer);
       },
@@ -125,14 +130,14 @@ async function handleRpc(
   }
 }
 
-/** Excludes gRPC-Web: its clients understand a plain 404. */
+/** Whether a request uses gRPC. Returns false for gRPC-Web, whose clients understand a plain 404. */
 function isGrpc({ headers }: WebRequest): boolean {
   return /^application\/grpc(\+|;|$)/.test(headers['content-type'] ?? '');
 }
 
 /**
- * Connect escapes more characters of the message than gRPC requires, and grpc-js clients do not
- * unescape them: they would show `goal%3A must be …`.
+ * Replaces the encoding of `grpc-message` in `trailer`. Connect percent-encodes more characters than gRPC requires, and
+ * grpc-js clients do not decode the additional ones: they would show `goal%3A must be …`.
  */
 function withPlainMessage(trailer: Headers): Headers {
   const message = trailer.get('grpc-message');

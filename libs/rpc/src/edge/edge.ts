@@ -59,7 +59,8 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   warmValidation(routes.flatMap(({ methods }) => methods.map(({ method }) => method.input)));
 
   const http1 = createHttp1Server(
-    // As long as over HTTP/2. A server that closes first resets a request that is on its way (SYS-2).
+    // The same idle timeout as over HTTP/2. If the server closed an idle connection before the client does, it would
+    // reset a request that the client has just sent (SYS-2).
     { keepAliveTimeout: limits.connectionIdleMs },
     (request, response) => handle(request, response),
   );
@@ -101,7 +102,8 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     acceptor?.close();
     throw error;
   });
-  // It receives accepted sockets only. Without this event it would not enforce its timeouts.
+  // The HTTP/1 server does not listen but is passed accepted sockets. Without this event it would not enforce its
+  // timeouts.
   http1.emit('listening');
   return {
     host,

@@ -24,9 +24,9 @@ export interface EventStream {
   readonly path: string;
   /** The field of the request for the id of the last received event; undefined when events have no ids. */
   readonly resumeField?: string;
-  /** Whether a response is a heartbeat, which server-sent events carry as a comment. */
+  /** Whether a response is a heartbeat, which is sent as a comment in server-sent events. */
   isHeartbeat(response: Message): boolean;
-  /** The id of a response from which the stream can be continued; undefined for none. */
+  /** Returns the id of a response, after which a client can resume the stream; undefined if the response has no id. */
   idOf(response: Message): string | undefined;
 }
 
@@ -41,7 +41,9 @@ export interface EventStreamOptions {
 const SSE = 'text/event-stream';
 const NDJSON = 'application/x-ndjson';
 
-/** Time without a first response after which the headers are sent, ms: a client sees that it is connected. */
+/**
+ * Maximum wait for the first response before the headers are sent, ms, so that the client sees that it is connected.
+ */
 const HEADERS_MS = 500;
 
 /**
@@ -158,7 +160,8 @@ class StreamResponse {
     } finally {
       clearTimeout(timer);
     }
-    // A client that reconnects after the last event receives none: 204 ends the retries of an EventSource.
+    // A client that reconnects after the last event receives no events. The status 204 tells an EventSource not to
+    // reconnect.
     if (isFirst && !this.#response.headersSent) this.#response.writeHead(204);
   }
 
@@ -167,7 +170,7 @@ class StreamResponse {
     this.#response.writeHead(200, {
       'content-type': this.#type === SSE ? `${SSE}; charset=utf-8` : NDJSON,
       'cache-control': 'no-store',
-      // Proxies such as nginx would otherwise hold events back.
+      // Disables the response buffering of proxies such as nginx.
       'x-accel-buffering': 'no',
     });
     this.#response.flushHeaders();
@@ -184,8 +187,8 @@ class StreamResponse {
   }
 
   /**
-   * Resolves when the client can take more, so that a slow reader holds one message and no further one, or when the
-   * call is aborted; disconnects a client that reads nothing for `maxUnaryMs`.
+   * Writes a message. Resolves when the write buffer has drained, so that at most one message is buffered for a slow
+   * reader, or when the call is aborted. Disconnects a client that reads nothing for `maxUnaryMs`.
    */
   async #send(text: string): Promise<void> {
     const response = this.#response;
@@ -200,7 +203,8 @@ class StreamResponse {
         resolve();
       };
       response.once('drain', done);
-      // Also follows the event `close`, which a late write no longer receives.
+      // Does not listen for `close`, because that event may already have been emitted before this write. The signal is
+      // aborted after a `close` event too.
       call.signal.addEventListener('abort', done, { once: true });
     });
   }

@@ -26,13 +26,13 @@ const TYPES: Readonly<Record<string, string>> = {
   '.txt': 'text/plain; charset=utf-8',
 };
 
-/** Limits of the folder: a wrong folder must not fill the memory (SYS-4). */
+/** Maximum number of files in the folder: a misconfigured folder must not exhaust the memory (SYS-4). */
 const MAX_FILES = 2_000;
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Files whose name contains the hash of their content never change. */
+/** Paths of files whose names contain the hash of their content, so that clients can cache the files forever. */
 const HASHED = /^\/assets\//;
-/** Paths of pages: never those of RPCs, which contain a dot. */
+/** Paths of pages. RPC paths never match, because they contain a dot. */
 const PAGE = /^\/[a-z0-9_/-]*$/i;
 
 interface StaticFile {
@@ -43,7 +43,8 @@ interface StaticFile {
 
 /**
  * Serves the files of a folder, which it reads once, and index.html for the paths of pages. Only files that were in the
- * folder can be requested, so that no path leads out of it. Every answer has a strict content security policy.
+ * folder at that time can be requested, so path traversal is impossible. Every response has a strict content security
+ * policy.
  */
 export function staticFiles(options: StaticFilesOptions): WebHook {
   const { folder, missing, documents = {}, connectTo = [] } = options;
@@ -83,7 +84,8 @@ function send(
 ): void {
   const isGzip = gzip !== undefined && /\bgzip\b/.test(String(request.headers['accept-encoding']));
   const content = isGzip ? gzip : body;
-  // CORS has set `Origin`, which a header of writeHead would replace.
+  // Appended, because the CORS handler has already set `Vary: Origin`, which a header passed to writeHead would
+  // replace.
   if (gzip !== undefined) response.appendHeader('vary', 'Accept-Encoding');
   response.writeHead(200, {
     ...headers,
@@ -98,7 +100,7 @@ function securityHeaders(connectTo: readonly string[]): Readonly<Record<string, 
   const policy = [
     "default-src 'none'",
     "script-src 'self'",
-    // The component kit writes style elements; styles cannot run code.
+    // The UI component library inserts style elements; styles cannot run code.
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data:",
     "font-src 'self'",

@@ -6,14 +6,14 @@ import type { PacedQueue } from '../calls/paced-queue.ts';
 import { raiseStreamLimit } from '../server/stream-limit.ts';
 import type { WebRequest, WebResponse } from './web.ts';
 
-/** The HTTP request of a call of Connect. */
+/** Context key of the HTTP request of a Connect call. */
 export const requestKey: ContextKey<WebRequest | undefined> = createContextKey<
   WebRequest | undefined
 >(undefined);
 
 /**
  * Raises the limit of streams of the HTTP/2 connection of an authenticated request. A `web` hook that authenticates
- * requests itself must call it.
+ * requests must call this function.
  */
 export function markAuthenticated(exchange: WebRequest | WebResponse | undefined): void {
   const { stream } = (exchange ?? {}) as { readonly stream?: Partial<ServerHttp2Stream> };
@@ -21,8 +21,8 @@ export function markAuthenticated(exchange: WebRequest | WebResponse | undefined
 }
 
 /**
- * Converts a request for Connect. When the client disconnects, its signal aborts and its content fails in turns with the other
- * requests of the connection, which can be a thousand (BD-2).
+ * Converts a request for Connect. When the client disconnects, the requests of the connection are aborted through
+ * `disconnections`, a few per turn of the event loop, because there can be a thousand (BD-2).
  */
 export function universalRequest(
   request: WebRequest,

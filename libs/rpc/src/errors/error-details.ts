@@ -145,7 +145,7 @@ const CLASSES: { readonly [K in RebuiltKind]: ErrorClass<K> } = {
   data_loss: DataLossError,
 };
 
-/** What an error says. */
+/** The parts of an error from which it is rebuilt. */
 interface ErrorContent {
   readonly kind: ErrorKind;
   readonly reason: string;
@@ -157,7 +157,7 @@ function rebuild(
   { kind, reason, message, metadata }: ErrorContent,
   { badRequest }: ErrorStatus,
 ): WritError {
-  // A peer of another release may send a code that this one lacks; it is passed on as it is.
+  // A peer of another release may send a reason code that this release does not know; the code is kept unchanged.
   const code = reason as ReasonOf<RebuiltKind>;
   if (kind === 'cancelled') {
     return new CancellationError(metadata.cancel_reason ?? message, metadata);

@@ -43,8 +43,8 @@ export function toGrpcStatus(error: unknown): GrpcStatus {
 }
 
 /**
- * Adds details to a status that grpc-js creates itself, such as that of a message over the limit, so
- * that every error carries ErrorInfo (SYS-3).
+ * Adds details to a status that grpc-js creates, such as the status for a message over the size limit, so that every
+ * error contains ErrorInfo (SYS-3).
  */
 export function withDetails(sent: SentStatus): SentStatus {
   const { code, details, metadata } = sent;

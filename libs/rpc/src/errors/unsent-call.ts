@@ -2,9 +2,9 @@ import { Metadata } from '@grpc/grpc-js';
 import { UnavailableError } from '@writ/kernel';
 
 /**
- * UNAVAILABLE for a call that this client never gave to a connection, so that no server can have run it. Any other
- * error, and any error after an attempt that may have been sent, leaves that open. The class exists in this process
- * only: it is not part of a status, so no server can send it, and a server that passes the error on sends UNAVAILABLE.
+ * UNAVAILABLE for a call that this client never sent, so that no server can have executed it. After any other error, or
+ * if an earlier attempt may have been sent, the server may have executed the call. The class is local to this process:
+ * it is not part of a status, so a server cannot send it, and a server that rethrows the error sends UNAVAILABLE.
  */
 export class UnsentCallError extends UnavailableError {}
 

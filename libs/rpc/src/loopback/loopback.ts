@@ -16,9 +16,9 @@ import { MessageQueue } from './message-queue.ts';
 const MAX_WAIT_MS = 30_000;
 
 /**
- * A registry of the servers of one process, by address. A client with the same registry calls them without
- * HTTP/2 (SYS-5). Gate, deadline, validation, limits, errors, spans and metrics are the same code as for other
- * calls, and messages are passed as bytes, so that no object is shared.
+ * A registry of the servers of one process, by address. A client with the same registry calls them without HTTP/2
+ * (SYS-5). Gate, deadline, validation, limits, errors, spans and metrics use the same code as for calls over HTTP/2.
+ * Messages are passed as bytes, so client and server share no objects.
  */
 export class Loopback {
   readonly #servers = new Map<string, LoopbackServer>();
@@ -28,7 +28,7 @@ export class Loopback {
     return this.#servers.get(address);
   }
 
-  /** Makes `server` reachable at `address`, also after it is closed: it then rejects calls with DRAINING. */
+  /** Makes `server` reachable at `address`. A closed server stays reachable and rejects calls with DRAINING. */
   add(address: string, server: LoopbackServer): void {
     this.#servers.set(address, server);
   }
@@ -39,7 +39,7 @@ export interface LoopbackCallOptions {
   readonly metadata: Metadata;
   readonly deadline?: Deadline | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Whether the server must report SERVING, as a call to a replica with health checks requires. */
+  /** Whether the server must report SERVING before the call starts; true for clients with health checks. */
   readonly needsServing: boolean;
 }
 
@@ -58,7 +58,7 @@ export class LoopbackServer {
   readonly #address: string;
   readonly #started = Promise.withResolvers<void>();
   #state: 'starting' | 'serving' | 'not_serving' = 'starting';
-  // A handler must not inherit the transaction or the trace of the code that calls it.
+  // Runs handlers outside of the async context of the caller, so that they do not inherit its transaction or trace.
   readonly #outside = AsyncLocalStorage.snapshot();
 
   constructor({ address, calls, services, maxMessageBytes }: Parts) {
@@ -69,7 +69,7 @@ export class LoopbackServer {
     this.#methods = new Map(methods.map((served) => [`/${served.name}`, served]));
   }
 
-  /** Whether it serves the method at `path`, such as `/writ.run.v1.RunService/StartRun`. */
+  /** Whether the server has the method at `path`, such as `/writ.run.v1.RunService/StartRun`. */
   serves(path: string): boolean {
     return this.#methods.has(path);
   }
@@ -82,7 +82,7 @@ export class LoopbackServer {
     } else if (this.#state === 'serving') this.#state = 'not_serving';
   }
 
-  /** Makes a unary call; rejects with an error of the same shape as that of grpc-js. */
+  /** Makes a unary call; rejects with an error that has the shape of a grpc-js error. */
   unary(path: string, request: Buffer, options: LoopbackCallOptions): Promise<Buffer> {
     return this.#outside(async () => {
       if (options.needsServing && this.#state !== 'serving') await this.#untilServing(options);
@@ -124,7 +124,8 @@ export class LoopbackServer {
 
   /**
    * Waits for the start of the server, up to the deadline of the call and at most 30 seconds.
-   * @throws the status of a call to a replica that reports NOT_SERVING; the reason of `signal` when it is aborted
+   * @throws the error of a call to a replica that reports NOT_SERVING, if the server is not serving after the wait; the
+   *   reason of `signal` when the signal is aborted
    */
   async #untilServing({ deadline, signal }: LoopbackCallOptions): Promise<void> {
     const leftMs = deadline === undefined ? MAX_WAIT_MS : Number(deadline) - Date.now();

@@ -19,7 +19,7 @@ function plain(manifest: MessageInitShape<typeof AgentManifestSchema>) {
 }
 
 describe('a plain message', () => {
-  it('has milliseconds, numbers, objects and names instead of the types of the contract (AG-1)', () => {
+  it('has milliseconds, numbers, objects and enum names instead of protobuf types (AG-1)', () => {
     const manifest = plain({
       kind: AgentKind.JSON_ACTION,
       onRefusal: RefusalHandling.TELL_MODEL,
@@ -49,7 +49,7 @@ describe('a plain message', () => {
     expect(plainOf(ExecutionBudgetSchema, message, ERRORS)).toEqual(budget);
   });
 
-  it('becomes the same message again (AG-1)', () => {
+  it('converts back to the same message (AG-1)', () => {
     const message = create(AgentManifestSchema, {
       name: 'a',
       kind: AgentKind.USER_PROXY,

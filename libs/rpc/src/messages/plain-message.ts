@@ -16,14 +16,14 @@ import {
   parseJsonStrict,
 } from '@writ/kernel';
 
-/** How an invalid field is reported. */
+/** Field name and reason code for errors about an invalid field. */
 export interface MessageErrors {
-  /** The name of the message, before the names of its fields. */
+  /** Name of the message, used as the prefix of field names in errors. */
   readonly field: string;
   readonly reason: ConstructorParameters<typeof InvalidRequestError>[0];
 }
 
-/** `T` with every field optional, at every depth; an omitted one has the default of Protobuf. */
+/** `T` with every field optional, at every depth. An omitted field has its Protobuf default. */
 type DeepPartial<T> = T extends readonly (infer E)[]
   ? readonly DeepPartial<E>[]
   : T extends object
@@ -34,7 +34,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const DURATION = 'google.protobuf.Duration';
 
-/** Enums whose plain names are not those of the contract in lower case. */
+/** Conversions for enums whose plain names are not the lower-case contract names. */
 const SPELLING: Readonly<Record<string, (name: string) => string>> = {
   'writ.supervision.v1.AgentKind': (name) => name.toLowerCase().replaceAll('_', '-'),
   'writ.supervision.v1.Priority': (name) => name,
@@ -56,7 +56,7 @@ export function plainOf<Desc extends DescMessage>(
   >;
 }
 
-/** The message of a plain value; fields that the message does not have are ignored. */
+/** Converts a plain value to a message; fields that the message type does not have are ignored. */
 export function messageOf<Desc extends DescMessage>(
   schema: Desc,
   plain: DeepPartial<PlainMessage<MessageShape<Desc>, ManifestNames>>,
@@ -115,7 +115,7 @@ function isInt64({ scalar }: DescField): boolean {
   return scalar === ScalarType.INT64 || scalar === ScalarType.UINT64;
 }
 
-/** Amounts of money stay exact (EM-4). */
+/** Whether a field is an amount of money, which must stay a bigint to be exact (EM-4). */
 function isAmount({ name }: DescField): boolean {
   return name.endsWith('_nano_usd');
 }

@@ -10,14 +10,15 @@ import { context, ROOT_CONTEXT, type Telemetry } from '@writ/telemetry';
 import { ATTR_RPC_SERVICE } from '../telemetry/rpc-attributes.ts';
 
 /**
- * Which replicas receive calls. `serving`: those that answer health checks and do not report NOT_SERVING, also servers
- * without the health service. `responding`: also those that report NOT_SERVING. `unchecked`: those with a connection.
+ * Which replicas receive calls. `serving`: replicas that answer health checks and do not report NOT_SERVING, and
+ * replicas without the health service. `responding`: additionally replicas that report NOT_SERVING. `unchecked`: all
+ * connected replicas.
  */
 export type ReplicaHealth = 'serving' | 'responding' | 'unchecked';
 
 /**
- * The state of a replica. `serving` replicas receive calls. Without one, calls wait while a replica is `connecting`,
- * and otherwise use `silent` replicas.
+ * The state of a replica. `serving` replicas receive calls. If no replica is `serving`, calls wait while a replica is
+ * `connecting`; otherwise they use `silent` replicas.
  */
 export type ReplicaState = 'serving' | 'not_serving' | 'silent' | 'lost' | 'connecting';
 
@@ -116,7 +117,10 @@ export class ReplicaWatch {
   }
 }
 
-/** A status other than those below, such as UNIMPLEMENTED, proves that the server responds. */
+/**
+ * Returns the result of a failed health check. Any status other than the three below, such as UNIMPLEMENTED, shows that
+ * the server responds.
+ */
 function resultOf({ code }: ServiceError): ProbeResult {
   if (code === status.DEADLINE_EXCEEDED) return 'silent';
   // The balancer is notified of a lost connection by grpc-js.

@@ -12,8 +12,8 @@ const LOOKUP_INTERVAL_MS = 30_000;
 const MIN_LOOKUP_INTERVAL_MS = 1_000;
 
 /**
- * Returns the grpc-js target for the address of a service: `host:port` or a comma-separated list. Each
- * IP address of a host name is a replica of its own (SYS-5).
+ * Returns the grpc-js target for the address of a service: `host:port` or a comma-separated list. Each IP address of a
+ * host name is a separate replica (SYS-5).
  */
 export function replicaTarget(addresses: string): string {
   experimental.registerResolver(SCHEME, ReplicaResolver);
@@ -71,7 +71,7 @@ class ReplicaResolver implements experimental.Resolver {
     const found = results.filter((result) => result.status === 'fulfilled');
     for (const { value } of found) this.#endpoints.set(...value);
     this.#isResolved = true;
-    // A name whose lookup failed keeps its endpoints: those that do not respond are ejected anyway.
+    // A name whose lookup failed keeps its endpoints, because the balancer ejects endpoints that do not respond.
     this.#listener(
       found.length > 0
         ? experimental.statusOrFromValue([...this.#endpoints.values()].flat())

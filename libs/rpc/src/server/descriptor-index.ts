@@ -69,7 +69,9 @@ export class DescriptorIndex {
     for (const extension of message.nestedExtensions) this.#addExtension(extension, file);
   }
 
-  /** Enum values are siblings of their enum, not children. */
+  /**
+   * Adds an enum and its values. As in Protobuf, the full name of a value is a sibling of the enum, not a child of it.
+   */
   #addEnum({ typeName, name, values, file }: DescEnum): void {
     this.#symbols.set(typeName, file);
     const scope = typeName.slice(0, typeName.length - name.length);
@@ -94,7 +96,7 @@ function encoded(file: DescFile | undefined): Uint8Array[] | undefined {
     : [...withImports(file)].map((proto) => toBinary(FileDescriptorProtoSchema, proto));
 }
 
-/** Clients expect the requested file first. */
+/** Returns a file followed by its imports; clients expect the requested file first. */
 function withImports(file: DescFile, found = new Set<FileDescriptorProto>()) {
   found.add(file.proto);
   for (const dependency of file.dependencies) {

@@ -22,8 +22,8 @@ import { peerUris } from '../tls/grpc-connections.ts';
 import { raiseStreamLimit } from './stream-limit.ts';
 
 /**
- * grpc-js passes messages on as bytes. They are decoded here, after the gate, so that an unauthorized
- * caller learns nothing about the validity of its content.
+ * grpc-js passes messages on as bytes. The methods decode them after the gate, so that an unauthorized caller does not
+ * learn whether its message is valid.
  */
 const asBytes = (bytes: Buffer): Buffer => bytes;
 
@@ -92,7 +92,7 @@ export class GrpcMethods {
   #bidi(served: ServedMethod): handleBidiStreamingCall<Buffer, Buffer> {
     const { input } = served.implementation.method;
     async function* requests(wire: ServerDuplexStream<Buffer, Buffer>): AsyncIterable<Message> {
-      // The end of the requests must not destroy the stream: responses are still to be sent.
+      // When the client has sent its last request, the stream must stay open for the remaining responses.
       for await (const bytes of wire.iterator({ destroyOnReturn: false })) {
         yield decodeRequest(input, bytes);
       }
@@ -131,7 +131,7 @@ export class GrpcMethods {
       onAuthenticated: () => raiseStreamLimit(sessionOf(wire)),
       header: (name) => wire.metadata.get(name)[0]?.toString(),
     });
-    // grpc-js emits it after every call; it has no effect on a call that has ended.
+    // grpc-js emits `cancelled` after every call; `disconnect` has no effect on a call that has ended.
     wire.on('cancelled', () => call.disconnect());
     return call;
   }
@@ -143,7 +143,7 @@ export class GrpcMethods {
 }
 
 /**
- * The message that `bytes` hold.
+ * Decodes `bytes` as a message of `schema`.
  * @throws InvalidRequestError MALFORMED_MESSAGE
  */
 export function decodeRequest(schema: DescMessage, bytes: Buffer): Message {

@@ -68,7 +68,10 @@ export class Health {
     }
   }
 
-  /** Resolves after a change or an abort. A thousand watches can end at once, so that an error for each would be expensive. */
+  /**
+   * Resolves after a change or an abort. Does not reject on abort: a thousand watches can end at once, and creating an
+   * error for each of them would be expensive.
+   */
   async #change(signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     if (signal.aborted) return;

@@ -42,7 +42,8 @@ export class Listener {
   }
 
   /**
-   * Starts to listen. Near the limit of connections, quiet ones are closed; at the limit, new ones are refused.
+   * Starts to listen. Near the connection limit, connections that receive no data are closed; at the limit, new
+   * connections are refused.
    * @throws UnavailableError PORT_IN_USE, or LISTEN_FAILED for another reason
    */
   static async open(options: ListenerOptions): Promise<Listener> {

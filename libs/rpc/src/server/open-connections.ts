@@ -1,8 +1,10 @@
 import type { Socket } from 'node:net';
 
-/** Share of the limit at which quiet connections are closed, so that new ones are accepted before it is reached. */
+/**
+ * Share of the limit from which quiet connections are closed, so that new connections are still accepted.
+ */
 const FULL = 0.95;
-/** Share of the limit that is closed at once. */
+/** Maximum share of the limit that is closed in one pass. */
 const CLOSED_AT_ONCE = 0.1;
 /** A connection is quiet when nothing has arrived on it for this time, ms. */
 const QUIET_MS = 500;
@@ -12,13 +14,13 @@ const SEARCH_INTERVAL_MS = 250;
 interface Arrivals {
   /** Bytes that had arrived at the last search. */
   bytes: number;
-  /** When something last arrived, as of the last search. */
+  /** When data last arrived, as of the last search, ms. */
   at: number;
 }
 
 /**
- * The open connections of a port. Near its limit, it closes connections on which nothing arrives, first those on which the
- * fewest bytes have arrived: connections that are only held open must not keep out a client that halts (BD-2).
+ * The open connections of a port. Near the limit, it closes connections that receive no data, those with the fewest
+ * received bytes first, so that idle connections do not block a client that sends a halt (BD-2).
  */
 export class OpenConnections {
   readonly #limit: number;
@@ -29,7 +31,7 @@ export class OpenConnections {
     this.#limit = limit;
   }
 
-  /** Adds a connection until it is closed. Times are milliseconds of a monotonic clock. */
+  /** Tracks a connection until it is closed. Times are milliseconds of a monotonic clock. */
   add(socket: Socket, now: number): void {
     this.#arrivals.set(socket, { bytes: socket.bytesRead, at: now });
     socket.once('close', () => this.#arrivals.delete(socket));

@@ -11,7 +11,7 @@ import { open, type ServedService } from '../calls/served-service.ts';
 import { statusCode } from '../errors/status-code.ts';
 import { DescriptorIndex } from './descriptor-index.ts';
 
-/** Both versions have the same messages. */
+/** The two versions of the reflection service, which use the same messages. */
 const SERVICES: readonly DescService[] = [ServerReflection, ServerReflectionV1Alpha];
 
 type ResponseInit = NonNullable<
@@ -26,7 +26,7 @@ export function reflectionServices(services: readonly ServedService[]): ServedSe
   const described = [...services.map(({ service }) => service), ...SERVICES];
   const further = [file_google_rpc_status, file_google_rpc_error_details];
   let built: DescriptorIndex | undefined;
-  // At the first request: few servers receive one, and each would build thousands of entries at its start.
+  // Built at the first request: few servers receive reflection requests, and the index has thousands of entries.
   const index = () => (built ??= new DescriptorIndex(described, further));
   return SERVICES.flatMap((service) => service.methods).map((method) => {
     async function* handle(requests: AsyncIterable<Message>): AsyncIterable<Message> {

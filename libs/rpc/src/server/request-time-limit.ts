@@ -9,8 +9,8 @@ import {
 import { resetStream } from '../grpc-js-internals.ts';
 
 /**
- * Ends a call whose request is not complete in time: grpc-js calls the handler only with the complete request, so the
- * time limit of the handler does not cover its arrival (BD-1). Streams of requests have no limit.
+ * Ends a call whose request is not complete in time: grpc-js calls the handler only when the request is complete, so
+ * the time limit of the handler does not cover the time until then (BD-1). Streaming requests have no limit.
  */
 export function requestTimeLimit(limitMs: number): ServerInterceptor {
   return (method, call) => {

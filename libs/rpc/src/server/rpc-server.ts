@@ -18,20 +18,22 @@ export interface RpcServerOptions {
   readonly gate: Gate;
   readonly telemetry: Telemetry;
   readonly limits?: RpcLimits;
-  /** Without it, the port accepts cleartext. */
+  /** TLS settings; the port accepts cleartext if omitted. */
   readonly tls?: ServerTls | undefined;
   /** Where an internal port may accept cleartext; default `loopback`. Not applied to the edge. */
   readonly cleartext?: 'loopback' | 'anywhere' | undefined;
-  /** Where clients of the same process find the server without HTTP/2 (SYS-5). Not applied to the edge. */
+  /**
+   * Registry through which clients of the same process call the server without HTTP/2 (SYS-5). Not applied to the edge.
+   */
   readonly loopback?: Loopback | undefined;
-  /** The clock whose time responses carry (BD-3); default: the system clock. Not applied to the edge. */
+  /** Clock that provides the time sent with responses (BD-3); default: the system clock. Not applied to the edge. */
   readonly clock?: Clock;
 }
 
 /** A listening server. */
 export interface RpcServer {
   readonly host: string;
-  /** The bound port, also when 0 was requested. */
+  /** The bound port; if port 0 was requested, the port that the system selected. */
   readonly port: number;
   /** `host:port`. */
   readonly address: string;

@@ -99,7 +99,8 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       local.setServing(up);
     },
     close: (graceMs) => {
-      // Clients of this process receive DRAINING instead of a closed port, also those that wait for the start.
+      // Clients in this process, including those that wait for the server to start, receive DRAINING instead of a
+      // refused connection.
       calls.rejectNew();
       local.setServing(true);
       return close(graceMs);
@@ -107,14 +108,17 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   };
 }
 
-/** Begins calls in turns, so that a halt does not wait for the thousands that connections deliver at once (BD-2). */
+/**
+ * Starts a limited number of calls per turn of the event loop, so that a halt does not wait for thousands of calls that
+ * connections deliver at once (BD-2).
+ */
 function beginPaced(server: Server, services: readonly ServedService[]): void {
   const urgent = urgentPaths(services);
   const turns = new PacedQueue();
   interceptStarts(server, (path, start) => (urgent.has(path) ? start() : turns.add(start)));
 }
 
-/** Adds the time of the server to a status, so that clients notice a clock that is far from theirs (BD-3). */
+/** Adds the current time of the server to a status, so that clients detect clock skew (BD-3). */
 function withTime(sent: SentStatus, clock: Clock): SentStatus {
   const metadata = sent.metadata ?? new Metadata();
   metadata.set(METADATA.time, String(clock.now().getTime()));

@@ -6,11 +6,14 @@ interface StreamLimits {
   readonly maxConcurrentStreams: number;
 }
 
-/** The limits of connections that have authenticated no call yet. */
+/**
+ * The stream limit that each connection gets after its first authenticated call; connections are removed when the limit
+ * is raised.
+ */
 const waiting = new WeakMap<object, number>();
 
 /**
- * Returns the limit of streams with which a connection starts. One turn of the event loop creates the streams of all
+ * Returns the initial stream limit of a connection. One turn of the event loop creates the streams of all
  * connections that have data, so a client without credentials may open only a few on each (BD-2).
  */
 export function initialStreams({
@@ -20,7 +23,10 @@ export function initialStreams({
   return Math.min(maxAnonymousStreams, maxConcurrentStreams);
 }
 
-/** Lets a new connection have `maxConcurrentStreams` once a call on it is authenticated. */
+/**
+ * Registers a new connection, whose stream limit is raised to `maxConcurrentStreams` once a call on it is
+ * authenticated.
+ */
 export function limitStreams(
   session: ServerHttp2Session,
   { maxConcurrentStreams }: StreamLimits,

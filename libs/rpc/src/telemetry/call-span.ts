@@ -32,7 +32,7 @@ const SERVER_FAULTS: ReadonlySet<ErrorKind> = new Set([
   'data_loss',
 ]);
 
-/** Lookups, which are not part of the work of a run. */
+/** Methods that look up keys and tools and are not part of the work of a run. */
 const LOOKUPS: ReadonlySet<string> = new Set([
   'writ.identity.v1.KeyService/GetKeys',
   'writ.tool.v1.ToolGatewayService/ListTools',

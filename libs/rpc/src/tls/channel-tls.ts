@@ -13,7 +13,7 @@ export interface ChannelTls {
 
 /** The expected identity of a peer. */
 export interface ExpectedPeer {
-  /** The URI name that its certificate must have, and no other one; host names are ignored. */
+  /** The URI name of the peer. Its certificate must contain this URI name and no other; host names are ignored. */
   readonly uri: string;
   readonly serverName: string;
 }

@@ -21,8 +21,8 @@ const WARNINGS = [
 ] as const;
 
 /**
- * Logs certificates that are about to expire: when a fifth of the lifetime is left (at most 30 days), a twentieth (at
- * most 3 days), and at expiry.
+ * Logs certificates that are about to expire, each at most three times: when a fifth of its lifetime, but at most 30
+ * days, is left; when a twentieth, but at most 3 days, is left; and when it has expired.
  */
 export class Expiry {
   readonly #options: ExpiryOptions;
@@ -54,7 +54,7 @@ export class Expiry {
   }
 }
 
-/** The number of warnings that are due; one more than all warnings after expiry. */
+/** Returns the number of warnings that are due; after expiry, the number of all warnings plus one. */
 function levelOf({ notBefore, notAfter }: Lifetime, now: number): number {
   const left = notAfter.getTime() - now;
   if (left <= 0) return WARNINGS.length + 1;

@@ -22,7 +22,7 @@ function connection(days: number) {
   return { destroy, socket };
 }
 
-it('closes a connection when the client certificate expires, also after a year (SYS-4)', () => {
+it('closes a connection when the client certificate expires after a year (SYS-4)', () => {
   const { destroy } = connection(365);
   vi.advanceTimersByTime(364 * DAY_MS);
   expect(destroy).not.toHaveBeenCalled();
@@ -30,7 +30,7 @@ it('closes a connection when the client certificate expires, also after a year (
   expect(destroy).toHaveBeenCalledTimes(1);
 });
 
-it('keeps no timer of a connection that has closed (BD-1)', () => {
+it('clears the timer when the connection closes (BD-1)', () => {
   const { socket } = connection(365);
   vi.advanceTimersByTime(100 * DAY_MS);
   socket.emit('close');

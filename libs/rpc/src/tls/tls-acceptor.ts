@@ -52,7 +52,7 @@ export function createTlsAcceptor(options: AcceptorOptions): TlsAcceptor {
   server.on('tlsClientError', (error, socket) => {
     const { code } = error as NodeJS.ErrnoException;
     const from = socket.remoteAddress;
-    // TCP probes close the connection without a handshake every few seconds.
+    // TCP health probes connect every few seconds and close the connection without a handshake.
     if (code === 'ECONNRESET') log.debug({ from }, 'connection closed before its TLS handshake');
     else log.info({ code, from }, 'TLS handshake failed; connection refused');
   });

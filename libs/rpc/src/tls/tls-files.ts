@@ -16,7 +16,9 @@ export interface TlsFilesOptions extends TlsFileNames {
   readonly metrics?: Metrics;
   /** The use of the certificate, for metrics and the log; default `service`. */
   readonly use?: CertificateUse;
-  /** Throws for valid material that must not be used here, such as that of another service. */
+  /**
+   * Throws if the material is valid but must not be used by this process, such as the certificate of another service.
+   */
   readonly accept?: (material: TlsMaterial) => void;
   /** Poll interval for changed files, ms. Default 2,000. */
   readonly pollMs?: number;
@@ -104,7 +106,10 @@ export class TlsFiles {
     for (const listener of this.#listeners) listener(this.#current);
   }
 
-  /** Logs at the second poll: files that are replaced one by one are inconsistent for a moment. */
+  /**
+   * Keeps the current material. Logs the error only if the next poll finds the same invalid content, because files that
+   * are replaced one by one are inconsistent for a moment.
+   */
   #keepCurrent(content: string, error: unknown): void {
     const isRepeated = this.#invalid?.content === content;
     if (isRepeated && this.#invalid?.logged === false) {

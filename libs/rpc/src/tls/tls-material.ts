@@ -16,7 +16,10 @@ export interface TlsFileNames {
 export interface TlsMaterial extends Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> {
   /** The URI names of the certificate. */
   readonly uris: readonly string[];
-  /** The lifetime of the certificate or, if one expires before it, of that intermediate certificate. */
+  /**
+   * The lifetime of the certificate in the chain that expires first: the leaf certificate or an intermediate
+   * certificate.
+   */
   readonly own: Lifetime;
   /** The lifetime of each authority. */
   readonly authorities: readonly Lifetime[];

@@ -88,7 +88,9 @@ export function refusedAddress(text: string): AddressRule | undefined {
   return isIsatap(address) ? 'isatap' : undefined;
 }
 
-/** An IPv4 address after `0:5efe` or `200:5efe`, with any prefix (RFC 5214). */
+/**
+ * Whether the interface identifier is `0:5efe` or `200:5efe` followed by an IPv4 address, with any prefix (RFC 5214).
+ */
 function isIsatap(address: IpAddress): boolean {
   const [first = 0, ...rest] = address.subarray(8, 12);
   return (first & 0xfd) === 0 && rest[0] === 0 && rest[1] === 0x5e && rest[2] === 0xfe;

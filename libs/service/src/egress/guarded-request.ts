@@ -17,13 +17,13 @@ export type Resolve = (host: string) => Promise<readonly string[]>;
 /** Options of {@link guardedRequest}. */
 export interface GuardedRequest {
   readonly method: 'GET' | 'HEAD' | 'POST';
-  /** The content of a POST, which follows no redirect. */
+  /** The body of a POST request. Redirects of POST requests are not followed. */
   readonly body?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly allowance: EgressAllowance;
   /** Default: the resolver of the operating system. */
   readonly resolve?: Resolve;
-  /** Aborts the request, also while the body is read. */
+  /** Aborts the request, including the reading of the response body. */
   readonly signal: AbortSignal;
 }
 
@@ -40,8 +40,8 @@ const MAX_HEADER_BYTES = 16_384;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Makes a request through the egress guard (TG-9): for each hop it checks the URL, resolves the name once, checks
- * every address, and connects to one of exactly these addresses, which prevents DNS rebinding.
+ * Makes a request through the egress guard (TG-9). For each hop, the guard checks the URL, resolves the name once,
+ * checks every address, and connects only to one of these addresses, which prevents DNS rebinding.
  * @throws EgressRefusal; what node:http throws; the reason of `signal`
  */
 export async function guardedRequest(
@@ -79,7 +79,7 @@ async function send(
       method,
       headers: { ...headers, 'accept-encoding': 'identity' },
       lookup: fixedLookup(addresses),
-      // No connection pool: every connection is checked for its own hop.
+      // No connection pool: every hop uses a new connection to its own checked addresses.
       agent: false,
       signal,
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -104,7 +104,7 @@ async function resolveAll(host: string): Promise<readonly string[]> {
   return found.map(({ address }) => address);
 }
 
-/** A lookup function that returns the checked addresses for any name. */
+/** Returns a lookup function that resolves any name to the checked addresses. */
 function fixedLookup(addresses: readonly string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (host, { all }, done) => {

@@ -41,13 +41,13 @@ export interface EgressTarget {
   /** Without brackets. */
   readonly host: string;
   readonly port: number;
-  /** The configuration allows it with any address. */
+  /** Whether the configuration allows the destination with any address. */
   readonly allowed: boolean;
 }
 
 const MAX_URL_LENGTH = 4_096;
 const OPEN_PORTS: readonly number[] = [80, 443];
-/** Names of private networks; a name without a dot is one, too. */
+/** Host names of private networks. A name without a dot is also treated as local. */
 const LOCAL_NAMES =
   /(^|\.)(localhost|localdomain|local|internal|intranet|lan|home|corp|private|home\.arpa|onion|test|invalid|example)$/;
 const AUTHORITY = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?<authority>[^/?#]+)/i;
@@ -72,7 +72,7 @@ export function readTarget(text: string, allowance: EgressAllowance): EgressTarg
   }
   const { authority = '' } = parts;
   if (url.username !== '' || url.password !== '' || authority.includes('@')) {
-    throw new EgressRefusal('credentials', 'url must not hold a user name or password.');
+    throw new EgressRefusal('credentials', 'url must not contain a user name or password.');
   }
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = url.port === '' ? (url.protocol === 'http:' ? 80 : 443) : Number(url.port);
@@ -95,7 +95,7 @@ export function readTarget(text: string, allowance: EgressAllowance): EgressTarg
   if (!OPEN_PORTS.includes(port) && !allowance.ports.includes(port)) {
     throw new EgressRefusal(
       'port',
-      `Port ${port} is not allowed. Tools may use ports 80, 443 and those that are configured.`,
+      `Port ${port} is not allowed. Tools may use ports 80, 443 and the configured ports.`,
     );
   }
   return { url, host, port, allowed: false };
@@ -117,7 +117,8 @@ export function checkAddresses(
 }
 
 /**
- * Checks the URL of a redirect; its name is then resolved and checked like any other.
+ * Parses and checks the URL of a redirect. As for the first URL, the caller then resolves the host name and checks its
+ * addresses.
  * @throws EgressRefusal
  */
 export function readRedirect(
@@ -132,7 +133,10 @@ export function readRedirect(
   return target;
 }
 
-/** The absolute URL; a location with a host of its own keeps its spelling for the checks. */
+/**
+ * Returns the absolute URL of a redirect. A location that contains a host is not normalized, so that the checks see its
+ * original spelling.
+ */
 function absolute(location: string, base: URL): string {
   if (/^[a-z][a-z0-9+.-]*:/i.test(location)) return location;
   if (/^[/\\]{2}/.test(location)) return `${base.protocol}${location}`;
@@ -152,7 +156,7 @@ function rejectAddress(address: string, host: string): void {
 function isPlain(authority: string, hostname: string): boolean {
   const host = authority.replace(/:\d*$/, '').toLowerCase();
   if (host === hostname) return true;
-  // IPv6 has several spellings; an embedded IPv4 address is rejected.
+  // Accepts any spelling of an IPv6 address, unless it contains an embedded IPv4 address.
   return host.startsWith('[') && !host.includes('.');
 }
 

@@ -29,13 +29,13 @@ it('logs an outage in one line every ten seconds, with host and port and without
     { err: bug, subject: 'a' },
     { err: bug, subject: 'b' },
   ]);
-  // The handler of an event has no database: NATS answers.
+  // The event handler cannot reach its database, which is not a NATS outage.
   const away = new UnavailableError('STORE_UNREACHABLE', 'The database is unreachable.');
   report(away, { subject: 'c' });
   expect(lines.at(-1)).toEqual([{ err: away, subject: 'c' }, 'bus failed']);
 });
 
-it('does not name NATS when the bus is that of one process (SYS-4)', () => {
+it('does not mention NATS for an in-process bus (SYS-4)', () => {
   const log = { warn: vi.fn() };
   const report = busFailures(log, [], 'event not delivered');
   const error = new UnavailableError('BUS_DELIVERY_FAILED', 'A subscriber failed.');

@@ -1,14 +1,15 @@
 import { isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 
-/** Least interval of two lines about the same outage, ms: connections are retried several times a second. */
+/** Minimum interval between two log lines about the same outage, ms; connections are retried several times a second. */
 const EVERY_MS = 10_000;
 
 /**
  * Returns a function that logs failures of the bus. An outage, such as a server that is down or streams that do not
- * exist yet, is one line every ten seconds, without a stack, that names the servers; every other failure is logged.
- * @param servers URLs of the NATS servers; their hosts are logged, without credentials; empty for the bus of one process
- * @param message the line of every other failure, and of an outage of the bus of one process
+ * exist yet, is logged once every ten seconds, with the servers and without a stack. Every other failure is logged each
+ * time.
+ * @param servers URLs of the NATS servers, whose hosts are logged without credentials; empty for an in-process bus
+ * @param message the log message of every other failure, and of an outage of an in-process bus
  * @param now milliseconds of a monotonic clock
  */
 export function busFailures(
@@ -20,7 +21,7 @@ export function busFailures(
   const loggedAt = new Map<string, number>();
   const hosts = servers.map(hostOf).join(', ');
   return (error, failure) => {
-    // A handler of events fails without its database, too; that is no outage of NATS.
+    // An event handler also fails if its database is unreachable, which is not an outage of NATS.
     const isOutage =
       isWritError(error) && error.kind === 'unavailable' && error.reason.startsWith('BUS_');
     if (!isOutage) {

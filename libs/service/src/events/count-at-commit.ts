@@ -1,12 +1,12 @@
 import { afterCommit } from '@writ/store';
 import type { Metrics, Telemetry } from '@writ/telemetry';
 
-/** Counts when a transaction is committed. */
+/** Increments a metric once the transaction is committed. */
 export type CountAtCommit = (trx: object, ...counted: Parameters<Metrics['count']>) => void;
 
 /**
- * Returns a function that counts what a transaction does: nothing when it is rolled back, and once when it is then
- * repeated.
+ * Returns a function that increments a metric when the transaction commits, so that a transaction that is rolled back
+ * and retried is counted once.
  */
 export function countAtCommit({ metrics }: Telemetry): CountAtCommit {
   return (trx, ...counted) => {

@@ -36,8 +36,8 @@ export async function openBus(
   const isSupervisor = name === 'supervisor';
   return await createNatsBus({
     ...connectionOf(nats, name),
-    // The supervisor consumes all events and creates the streams, also that of observers; the others have access to their
-    // own only.
+    // The supervisor consumes all events and creates all streams, including the stream of observers. The other services
+    // can access only their own stream.
     streams: isSupervisor ? [...HOOK_STREAMS, OBSERVED_STREAM] : streamsOf(name),
     createsStreams: isSupervisor,
     requiredConsumers,
@@ -46,8 +46,8 @@ export async function openBus(
 }
 
 /**
- * Opens the bus of a program that observes events: it reads copies of them from the durable consumer of its user, and
- * can neither publish nor delay an event (HK-3).
+ * Opens the bus of a program that observes events. The program reads copies of the events from the durable consumer of
+ * its NATS user; it can neither publish nor delay events (HK-3).
  * @throws what `createNatsBus` throws if the server is not suitable or rejects the credentials
  */
 export async function openObserverBus(
@@ -78,7 +78,7 @@ function connectionOf(
   };
 }
 
-/** agent-proxy emits no events of its own. */
+/** Returns the streams of a service; none for agent-proxy, which emits no events. */
 function streamsOf(name: Exclude<ServiceName, 'supervisor'>): StreamPlan[] {
   return name === 'agent-proxy' ? [] : [hookStream(name)];
 }

@@ -5,13 +5,13 @@ import { busFailures } from './bus-failures.ts';
 import { tracedPublish, tracedPublishAll } from './traced-events.ts';
 
 /**
- * Flush interval of the relay (see `nextFlush`), ms, so that the events of many steps share few commits. A service
- * with watchers of the end of a run flushes at once.
+ * Flush interval of the relay (see `nextFlush`), ms, so that the events of many steps share few commits. The supervisor
+ * and spawn-budget set the interval to 0, so that they flush at once.
  */
 const FLUSH_INTERVAL_MS = 50;
-/** Milliseconds that an accepted event may stay unmarked, so that marks share a commit. */
+/** Maximum time before an accepted event is marked as published, ms, so that many marks share a commit. */
 const MARK_INTERVAL_MS = 1_000;
-/** Backlog from which a warning is logged: some hundred megabytes. */
+/** Number of unpublished events from which a warning is logged; they take a few hundred megabytes. */
 const BACKLOG_WARNING = 100_000;
 
 /** The options of an outbox relay that depend on the bus and the log. */
@@ -28,9 +28,9 @@ export interface OutboxPublisher extends Pick<Bus, 'publish' | 'hasSubscribers'>
 }
 
 /**
- * Connects the outbox relay of a service to its bus and log (HK-2). Missing subscribers, as in a process without
- * a shared bus, are no failure: the log has one line when events start to wait and one when they are delivered
- * again. No event is ever dropped; a large backlog is logged.
+ * Connects the outbox relay of a service to its bus and log (HK-2). Missing subscribers, as in a process without a
+ * shared bus, are not a failure: one line is logged when events start to wait and one when delivery resumes. Events are
+ * never dropped; a large backlog is logged.
  */
 export function outboxPublisher(bus: Bus, telemetry: Telemetry): OutboxPublisher {
   const { log } = telemetry;

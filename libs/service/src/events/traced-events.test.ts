@@ -31,7 +31,7 @@ const taking = (taken: BusMessage[]) => ({
 });
 
 describe('the trace of an event', () => {
-  it('leads from its fact to the publisher and the subscriber (SYS-1, HK-2)', async () => {
+  it('connects the span of the recorded fact, the publisher and the subscriber (SYS-1, HK-2)', async () => {
     const meter = service('execution-meter');
     const supervisor = service('supervisor');
     const header = await withSpan(meter.tracer, 'fact', {}, () => traceparentOf());
@@ -56,7 +56,7 @@ describe('the trace of an event', () => {
     expect(taken[0]?.headers.traceparent).toContain(published?.spanId);
   });
 
-  it('has its own spans in a batch (SYS-1)', async () => {
+  it('has separate publish and process spans for each event of a batch (SYS-1)', async () => {
     const meter = service('execution-meter');
     const supervisor = service('supervisor');
     const headers = await Promise.all(
@@ -78,7 +78,7 @@ describe('the trace of an event', () => {
     }
   });
 
-  it('is absent for an event without a trace, whose errors pass through', async () => {
+  it('is absent for an event without a trace, and contains the error of a failed publish', async () => {
     const meter = service('execution-meter');
     const seen: BusMessage[] = [];
     await tracedPublish(meter, async (given) => void seen.push(given))(message());

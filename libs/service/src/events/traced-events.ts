@@ -23,8 +23,8 @@ type Handler = (message: BusMessage) => Promise<void>;
 type HandlerOfAll = (messages: readonly BusMessage[]) => Promise<void>;
 
 /**
- * Publishes an event below the span of its fact. With internal spans the event has a span of its own, which the message
- * carries; otherwise the message carries the span of the fact (SYS-1, HK-2).
+ * Returns a handler that publishes an event as part of the trace in its `traceparent` header. With internal spans, it
+ * starts a publish span and sets the header to that span; otherwise the header is unchanged (SYS-1, HK-2).
  */
 export function tracedPublish(telemetry: Telemetry, publish: Handler): Handler {
   const { traces, internalSpans, metrics } = telemetry;
@@ -46,13 +46,16 @@ export function tracedPublish(telemetry: Telemetry, publish: Handler): Handler {
   };
 }
 
-/** Publishes a batch of events, each in its own span. */
+/** Returns a handler that publishes a batch of events, each traced as by {@link tracedPublish}. */
 export function tracedPublishAll(telemetry: Telemetry, publishAll: HandlerOfAll): HandlerOfAll {
   if (!telemetry.traces && !telemetry.metrics.enabled) return publishAll;
   return traceEach((publish) => tracedPublish(telemetry, publish), publishAll);
 }
 
-/** Handles events below the spans that they carry; with internal spans in spans of their own (SYS-1, HK-2). */
+/**
+ * Returns handlers that process each event with the span in its `traceparent` header as parent; with internal spans,
+ * each in a new span (SYS-1, HK-2).
+ */
 export function tracedHandlers(
   telemetry: Telemetry,
   durable: string,
@@ -79,7 +82,7 @@ function tracedHandler(telemetry: Telemetry, durable: string, handler: Handler):
   };
 }
 
-/** Starts the span of every message, runs the batch once outside of them, and ends them. */
+/** Starts a span for every message, runs the batch once outside of these spans, and then ends them. */
 function traceEach(traced: (work: Handler) => Handler, all: HandlerOfAll): HandlerOfAll {
   return async (messages) => {
     const outside = AsyncLocalStorage.snapshot();
@@ -113,7 +116,7 @@ async function inSpan(
   { name, operation, durable, work }: TracedWork,
 ): Promise<void> {
   const parent = contextFromTraceparent(headers.traceparent);
-  // An event without a trace starts none.
+  // An event without a trace does not start a new trace.
   if (!traces || parent === ROOT_CONTEXT) return await work();
   if (!internalSpans) return await context.with(parent, work);
   const kind = operation === 'send' ? SpanKind.PRODUCER : SpanKind.CONSUMER;

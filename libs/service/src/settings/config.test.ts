@@ -11,7 +11,7 @@ describe('readProcessSettings', () => {
     expect(telemetry).toEqual({ logLevel: 'info', sampleRatio: 1 });
   });
 
-  it('reads lists of replicas and names that resolve to several (SYS-5)', () => {
+  it('accepts a list of replica addresses (SYS-5)', () => {
     const address = 'meter-0.example:50053, meter-1.example:50053';
     const { addressOf } = readProcessSettings({ WRIT_EXECUTION_METER_ADDRESS: address });
     expect(addressOf('execution-meter')).toBe(address);
@@ -44,7 +44,7 @@ describe('readProcessSettings', () => {
     });
   });
 
-  it('rejects a NATS user without a password and half of a client certificate (SYS-3, SYS-4)', () => {
+  it('rejects a NATS user without a password, and a client certificate or key without the other (SYS-3, SYS-4)', () => {
     const WRIT_NATS_URL = 'nats://a:4222';
     expect(() => readProcessSettings({ WRIT_NATS_URL, WRIT_NATS_USER: 'gateway-1' })).toThrow(
       'WRIT_NATS_USER is set without WRIT_NATS_PASSWORD; set the password of the user.',
@@ -55,7 +55,7 @@ describe('readProcessSettings', () => {
       );
   });
 
-  it('uses TLS if all three files are set and rejects a part of them (SYS-4, SYS-6)', () => {
+  it('uses TLS if all three files are set, and rejects settings without one of them (SYS-4, SYS-6)', () => {
     const files = { WRIT_TLS_CERT_FILE: 'a', WRIT_TLS_KEY_FILE: 'b', WRIT_TLS_CA_FILE: 'c' };
     expect(readProcessSettings(files).tls).toEqual({ certFile: 'a', keyFile: 'b', caFile: 'c' });
     expect(readProcessSettings({})).toMatchObject({ cleartext: 'loopback' });

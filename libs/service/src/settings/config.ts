@@ -4,7 +4,7 @@ import { defaultPort, variableName } from './names.ts';
 import { type PeerSettings, readPeerSettings } from './peer-settings.ts';
 import { readTelemetrySettings, type TelemetrySettings } from './telemetry-settings.ts';
 
-/** The connection to the NATS servers that carry events between processes. */
+/** Settings of the connection to the NATS servers, through which processes exchange events. */
 export interface NatsAccess {
   readonly servers: readonly string[];
   readonly user: string | undefined;
@@ -14,7 +14,7 @@ export interface NatsAccess {
   readonly keyFile: string | undefined;
 }
 
-/** The settings of a service process besides those of the service. */
+/** The settings that every service process has in addition to the settings of its service. */
 export interface ProcessSettings extends PeerSettings {
   readonly addressOf: (service: ServiceName) => string;
   readonly workerPools: readonly WorkerPool[];
@@ -27,7 +27,7 @@ export interface ProcessSettings extends PeerSettings {
  * Reads the addresses of the other services and the settings of TLS, NATS and telemetry.
  *
  * @throws ConfigError naming the malformed variables of the first group that has any (NATS, addresses, worker pools,
- *   transport, telemetry), or else the variables whose names are nearly those of settings
+ *   transport, telemetry), or else the variables that look like misspelled settings
  */
 export function readProcessSettings(env: Environment = process.env): ProcessSettings {
   const nats = readNatsAccess(env);
@@ -44,7 +44,7 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
       default: [],
       item: /^[a-z0-9_-]{1,64}=[^\s,=]+:\d{1,5}$/,
       about:
-        'tenants with workers of their own, tenant=host:port each, repeated for replicas; WRIT_AGENT_WORKER_ADDRESS serves the other tenants',
+        'tenants with dedicated workers, as tenant=host:port, repeated for each replica; WRIT_AGENT_WORKER_ADDRESS serves the other tenants',
     }),
   });
   const settings = {
@@ -54,20 +54,21 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
     ...(nats && { nats }),
     telemetry: readTelemetrySettings(env, 'info'),
   };
-  // The service has read its own settings before those of its process.
+  // Called last, because the service reads its own settings before the settings of its process, so every known variable
+  // has been read.
   rejectMisspelt(env);
   return settings;
 }
 
 /**
  * Reads how to connect to NATS; undefined without WRIT_NATS_URL.
- * @throws ConfigError naming every variable that is malformed, or that another one requires
+ * @throws ConfigError naming every variable that is malformed, or that is missing but required by another one
  */
 export function readNatsAccess(env: Environment): NatsAccess | undefined {
   const nats = readEnv(env, {
     servers: variable.list('WRIT_NATS_URL', {
       optional: true,
-      about: 'the NATS servers that carry events; one of them is used',
+      about: 'the NATS servers for events; a service connects to one of them',
     }),
     user: variable.string('WRIT_NATS_USER', {
       optional: true,
@@ -96,7 +97,7 @@ export function readNatsAccess(env: Environment): NatsAccess | undefined {
   return { ...nats, servers };
 }
 
-/** Tenants with the same addresses are served by the same pool. */
+/** Groups tenants with the same addresses into one pool. */
 function poolsFrom(entries: readonly string[]): WorkerPool[] {
   const addresses = new Map<string, string[]>();
   for (const entry of entries) {
@@ -119,6 +120,6 @@ function address(service: ServiceName) {
   return variable.string(variableName(service, 'ADDRESS'), {
     default: `127.0.0.1:${defaultPort(service)}`,
     pattern: /^[^\s,]+:\d{1,5}(\s*,\s*[^\s,]+:\d{1,5})*$/,
-    about: 'the address of that service as host:port, or a list for its replicas',
+    about: 'the addresses of the replicas of this service, each as host:port',
   });
 }

@@ -10,13 +10,13 @@ const DEFAULTS = {
 };
 
 describe('readDatabaseLimits', () => {
-  it('has defaults, and reads limits of all services and of one service', () => {
+  it('applies defaults, limits for all services, and limits for one service', () => {
     expect(readDatabaseLimits({}, 'supervisor')).toEqual(DEFAULTS);
     const env = {
       WRIT_DATABASE_POOL_SIZE: '8',
       WRIT_DATABASE_CONNECT_TIMEOUT: '2s',
       WRIT_SUPERVISOR_DATABASE_POOL_SIZE: '2',
-      // Compose files pass unset variables as empty ones.
+      // Docker Compose passes unset variables as empty strings.
       WRIT_SUPERVISOR_DATABASE_CONNECT_TIMEOUT: '',
     };
     const forAll = { ...DEFAULTS, connectTimeoutMs: 2_000, poolSize: 8 };
@@ -32,16 +32,13 @@ describe('readDatabaseLimits', () => {
     ['CONNECT_TIMEOUT', '2m', 'from 100 to 60000 ms'],
     ['POOL_SIZE', '0', 'a whole number from 1 to 32'],
     ['POOL_SIZE', '33', 'a whole number from 1 to 32'],
-  ])(
-    'is refused when %s is %s, with a sentence that names the setting (SYS-3)',
-    (what, value, why) => {
-      for (const name of [`WRIT_SPAWN_BUDGET_DATABASE_${what}`, `WRIT_DATABASE_${what}`]) {
-        const read = () => readDatabaseLimits({ [name]: value }, 'spawn-budget');
-        expect(read).toThrow(new RegExp(`^${name} must be`));
-        expect(read).toThrow(why);
-      }
-    },
-  );
+  ])('rejects %s=%s with an error that names the setting (SYS-3)', (what, value, why) => {
+    for (const name of [`WRIT_SPAWN_BUDGET_DATABASE_${what}`, `WRIT_DATABASE_${what}`]) {
+      const read = () => readDatabaseLimits({ [name]: value }, 'spawn-budget');
+      expect(read).toThrow(new RegExp(`^${name} must be`));
+      expect(read).toThrow(why);
+    }
+  });
 
   it('rejects a limit that would make another ineffective (SYS-3)', () => {
     const read = (env: Record<string, string>) => () => readDatabaseLimits(env, 'agent-worker');

@@ -39,13 +39,13 @@ export function readDatabaseLimits(env: Environment, service: ServiceName): Data
       default: 8_000,
       min: 300,
       max: 5 * MINUTE_MS,
-      about: 'how long a transaction waits for the lock of other replicas',
+      about: 'how long a transaction waits for a lock that another replica holds',
     }),
     idleTimeoutMs: variable.duration(names.idle, {
       default: 6_000,
       min: 200,
       max: 4 * MINUTE_MS,
-      about: 'the idle time after which the server rolls a transaction back',
+      about: 'the idle time after which the server rolls back a transaction',
     }),
     connectTimeoutMs: variable.duration(nameOf('CONNECT_TIMEOUT'), {
       default: 5_000,
@@ -57,7 +57,7 @@ export function readDatabaseLimits(env: Environment, service: ServiceName): Data
       default: 4,
       min: 1,
       max: 32,
-      about: 'the number of sessions of a replica for reads',
+      about: 'the number of sessions for reads in each replica',
     }),
   });
   refuseConflicts(limits, names);

@@ -22,7 +22,7 @@ describe('readStoreLocation', () => {
     expect(readStoreLocation(env, 'supervisor', '/data')).toMatchObject({ dialect: 'sqlite' });
   });
 
-  it('accepts fully verified TLS or none (SYS-4)', () => {
+  it('accepts only sslmode=verify-full and sslmode=disable (SYS-4)', () => {
     const read = (parameters: string) =>
       readStoreLocation(
         { WRIT_SUPERVISOR_DATABASE_URL: `postgres://writ:secret@db/writ?${parameters}` },
@@ -43,7 +43,7 @@ describe('readStoreLocation', () => {
     }
   });
 
-  it('requires sslmode for a database of another machine (SYS-4)', () => {
+  it('requires sslmode for a database on another machine (SYS-4)', () => {
     const read = (place: string) =>
       readStoreLocation(
         { WRIT_SUPERVISOR_DATABASE_URL: `postgres://writ:secret@${place}` },

@@ -5,7 +5,7 @@ import { isLoopback } from '@writ/rpc';
 import { type DatabaseLimits, readDatabaseLimits } from './database-limits.ts';
 import { variableName } from './names.ts';
 
-/** Where a service records how far its database has come (BD-4). */
+/** Location of the store marker, which detects a database that went back in time (BD-4). */
 interface ServiceMarkerLocation {
   readonly file: string;
   readonly everyMs: number;
@@ -43,21 +43,22 @@ export function readStoreLocation(
       protocols: ['postgres', 'postgresql'],
       secret: true,
       example: 'postgres://user@127.0.0.1:5432/writ',
-      about: 'the PostgreSQL database of its state',
+      about: 'the PostgreSQL database of the service; default: a SQLite file in WRIT_DATA',
     }),
     schema: variable.string(variableName(service, 'DATABASE_SCHEMA'), {
       default: service.replaceAll('-', '_'),
       pattern: /^[a-z][a-z0-9_]{0,62}$/,
-      about: 'its schema in that database',
+      about: 'the schema of the service in its PostgreSQL database',
     }),
     markerDir: variable.string('WRIT_STORE_MARKER_DIR', {
       optional: true,
-      about: 'the directory of the markers that detect older databases; default: keys in WRIT_DATA',
+      about:
+        'the directory of the store markers, which detect an older copy of a database; default: keys in WRIT_DATA',
     }),
     everyMs: variable.duration('WRIT_STORE_MARKER_EVERY', {
       default: 5_000,
       min: 100,
-      about: 'how often a database in use is marked',
+      about: 'how often the store marker of a database in use is updated',
     }),
   });
   const marker = { file: markerFile(markerDir ?? join(dataDir, 'keys'), service), everyMs };
@@ -66,14 +67,15 @@ export function readStoreLocation(
   return { dialect: 'postgres', url, schema, limits: readDatabaseLimits(env, service), marker };
 }
 
-/** The marker of the database of a service. */
+/** Returns the path of the marker file of a service. */
 function markerFile(folder: string, service: ServiceName): string {
   return join(folder, `${service}.store.json`);
 }
 
 /**
- * Other modes trust any server or fall back to cleartext, depending on the version of the driver. Without a mode the
- * driver uses cleartext, or what PGSSLMODE says, so it may be omitted for this machine only.
+ * Rejects sslmode values other than disable and verify-full: depending on the version of the driver, they trust any
+ * server or fall back to cleartext. Without sslmode the driver uses PGSSLMODE or cleartext, so it may be omitted only
+ * for a database on this machine.
  */
 function refuseUnverifiedTls(name: string, { hostname, searchParams: parameters }: URL): void {
   const mode = parameters.get('sslmode');

@@ -36,7 +36,7 @@ describe('readTelemetrySettings', () => {
     });
   });
 
-  it('rejects another sampler and a ratio above one', () => {
+  it('rejects an unsupported sampler and a ratio above one', () => {
     expect(() => read({ OTEL_TRACES_SAMPLER: 'always_off' })).toThrow('OTEL_TRACES_SAMPLER');
     expect(() => read({ OTEL_TRACES_SAMPLER_ARG: '2' })).toThrow('OTEL_TRACES_SAMPLER_ARG');
     expect(read({ OTEL_TRACES_SAMPLER_ARG: '0.25' }).sampleRatio).toBe(0.25);

@@ -22,10 +22,10 @@ const SIGNALS: readonly Signal[] = ['traces', 'metrics', 'logs'];
 
 /**
  * Reads the log level, and the export of traces, metrics and logs from the variables of OpenTelemetry (SYS-1).
- * Its packages read headers, certificates and compression themselves.
+ * The OpenTelemetry packages read headers, certificates and compression from the environment themselves.
  *
- * @throws ConfigError naming the malformed variables of the first group that has any: the common ones, or those of one
- *   signal
+ * @throws ConfigError naming the malformed variables of the first group that contains any: the common variables, or the
+ *   variables of one signal
  */
 export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel): TelemetrySettings {
   const { logLevel, disabled, resource, sampleRatio, internalSpans, metricInterval, ...general } =
@@ -42,7 +42,7 @@ export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel):
         optional: true,
         about: 'additional resource attributes, as key=value,key=value',
       }),
-      // The only supported sampler: the ratio applies to traces that start here.
+      // The only supported sampler. The ratio applies to traces that start in this process.
       sampler: variable.enum('OTEL_TRACES_SAMPLER', ['parentbased_traceidratio'], {
         optional: true,
         about: 'the sampler of traces',
@@ -104,7 +104,8 @@ function targetOf(
   if (own.exporter === 'none') return undefined;
   if (own.endpoint !== undefined) return { endpoint: own.endpoint, protocol };
   if (general.endpoint === undefined) return undefined;
-  // By the standard a path is appended to the common endpoint, but not to that of a signal.
+  // The OTLP/HTTP specification requires that a path is appended to the common endpoint, but not to a signal-specific
+  // endpoint.
   const below = `${general.endpoint.replace(/\/$/, '')}/v1/${signal}`;
   return { endpoint: protocol === 'grpc' ? general.endpoint : below, protocol };
 }

@@ -35,7 +35,7 @@ function folder(): string {
   return dir;
 }
 
-/** A database with a marker in a folder of its own. */
+/** Returns the location of a new database with a marker in a separate folder. */
 async function location(place: string, everyMs = 600_000) {
   const dir = folder();
   const marker = { file: join(dir, 'keys', 'test.store.json'), everyMs };
@@ -77,7 +77,7 @@ async function use(at: Awaited<ReturnType<typeof location>>): Promise<void> {
   await close();
 }
 
-/** Sets a database back to an earlier mark, as a restored copy is. */
+/** Resets a database to an earlier mark, as restoring an older copy does. */
 async function setBack(at: Awaited<ReturnType<typeof location>>, by: number): Promise<void> {
   const { marker: _, ...unmarked } = at;
   const store = await openStore({ location: unmarked, migrations, service: 'test' });
@@ -88,21 +88,21 @@ async function setBack(at: Awaited<ReturnType<typeof location>>, by: number): Pr
 const PLACES = ['a file', ...(isPostgresAvailable() ? ['PostgreSQL'] : [])];
 
 describe.each(PLACES)('a store with a marker in %s', (place) => {
-  it('starts again after every kind of healthy end (BD-4)', async () => {
+  it('opens again after a clean stop, a crash and the loss of its marker (BD-4)', async () => {
     const at = await location(place);
     await use(at);
     const first = readMarker(at.marker.file);
     await use(at);
     expect(readMarker(at.marker.file)?.mark).toBeGreaterThan(first?.mark ?? Infinity);
-    // A crash after the mark was raised and before the file was written, also several times.
+    // Simulates a crash after the mark was raised in the database and before the file was written.
     if (first !== undefined) await writeMarker(at.marker.file, first);
     await use(at);
-    // A marker that was never written, as after an upgrade.
+    // Simulates an upgrade from a release that wrote no marker.
     rmSync(at.marker.file);
     await use(at);
   });
 
-  it('is refused after it went back in time, and continues by an order (BD-4)', async () => {
+  it('is refused after it went back in time, and opens with a recovery order (BD-4)', async () => {
     const at = await location(place);
     await use(at);
     await use(at);
@@ -125,12 +125,12 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     expect(after?.generation).not.toBe(seen.generation);
     expect(after?.mark).toBeGreaterThan(seen.mark);
     await use(at);
-    // A crash between the recovery and its marker repeats the order.
+    // After a crash between the recovery and the write of its marker, the order is carried out again.
     await writeMarker(at.marker.file, { ...seen, recovery });
     await use(at);
   });
 
-  it('keeps an order that is given while the store is used, until the next start (BD-4)', async () => {
+  it('keeps a recovery order that is written while the store is in use, until the next start (BD-4)', async () => {
     const at = await location(place);
     const { store, keeper, close } = await open(at);
     await keeper.open();
@@ -161,13 +161,13 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     await setBack(at, 1);
     await write(store);
     await vi.waitFor(() => expect(onBehind).toHaveBeenCalledTimes(1));
-    // A mark that was in progress when the store was reset may have reached the file before.
+    // A mark that was in progress when the store was reset may have been written to the file.
     const seen = readMarker(at.marker.file);
     expect(seen?.mark).toBeGreaterThan(1);
     await close();
     expect(onBehind).toHaveBeenCalledTimes(1);
     expect(readMarker(at.marker.file)).toEqual(seen);
-    // The marks of the service do not hide it from the next start.
+    // The marks of the running service do not hide the reset from the next start.
     await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
   });
 
@@ -183,7 +183,7 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     });
   });
 
-  it('works without a marker that can be written (BD-4)', async () => {
+  it('works when its marker cannot be written (BD-4)', async () => {
     const at = await location(place);
     const blocked = { ...at, marker: { ...at.marker, file: join(folder(), 'file', 'x') } };
     writeFileSync(join(blocked.marker.file, '..'), '');
@@ -215,7 +215,7 @@ describe('a file with a marker', () => {
     await keeper.open();
     await write(store);
     const { file } = at as { readonly file: string };
-    // The files as a crash leaves them.
+    // Copies the files in the state in which a crash would leave them.
     const crashed = await location('a file');
     const { file: copy } = crashed as { readonly file: string };
     for (const end of ['', '-wal']) copyFileSync(`${file}${end}`, `${copy}${end}`);
@@ -227,7 +227,7 @@ describe('a file with a marker', () => {
     await expect(open(crashed)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
   });
 
-  it('is refused when it lost its tables (BD-4)', async () => {
+  it('is refused when its tables are missing (BD-4)', async () => {
     const at = await location('a file');
     await use(at);
     const { file } = at as { readonly file: string };
@@ -241,7 +241,7 @@ describe('a file with a marker', () => {
     await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_EMPTIED' });
   });
 
-  it('has a whole marker after replicas wrote it at the same time (BD-4)', async () => {
+  it('has an intact marker after replicas wrote it at the same time (BD-4)', async () => {
     const at = await location('a file');
     await use(at);
     const seen = readMarker(at.marker.file);

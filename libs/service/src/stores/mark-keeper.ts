@@ -16,7 +16,7 @@ import type { Logger } from '@writ/telemetry';
 /** Dependencies of a {@link MarkKeeper}. */
 export interface MarkKeeperParts {
   readonly service: string;
-  /** Names the database for people. */
+  /** Name of the database in log lines and error messages. */
   readonly label: string;
   readonly location: MarkerLocation;
   readonly log: Logger;
@@ -24,10 +24,10 @@ export interface MarkKeeperParts {
 }
 
 /**
- * Keeps beside the keys of a service how far its database has come (BD-4), so that a start on an older copy is refused.
- * The mark is raised in the database first and then written to the file, so after a crash the file is never ahead. A
- * copy is detected as older if the database was marked after the copy was made. It is marked at every start, at the
- * end, and every few seconds while it is used.
+ * Records the latest mark of a database in a marker file next to the keys of its service (BD-4), so that the service
+ * refuses to start on an older copy. The mark is raised in the database first and then written to the file, so after a
+ * crash the file is never ahead. A copy is detected as older if the database was marked after the copy was made. The
+ * database is marked at every start and, if it was written to since the last mark, every few seconds and at the stop.
  */
 export class MarkKeeper<DB> {
   readonly #parts: MarkKeeperParts;
@@ -47,8 +47,8 @@ export class MarkKeeper<DB> {
   }
 
   /**
-   * Marks the database, which was opened with its marker. If an operator ordered to continue with an older copy,
-   * `onRecovery` runs in the same transaction, and a copy that is older gets a new generation.
+   * Marks the database, which was opened with its marker. If the marker contains a recovery order, `onRecovery` runs in
+   * the same transaction, and a database that is older than the marker gets a new generation.
    */
   async open(
     onRecovery: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void> = async () =>
@@ -61,7 +61,7 @@ export class MarkKeeper<DB> {
       if (seen === undefined || order === undefined) return next(found);
       await onRecovery(trx, order);
       if (!isBehind(found, seen)) return next(found);
-      // Copies of the lost part are behind from now on, too.
+      // With the new generation, copies that contain the lost changes are also refused from now on.
       const generation = `${order.haltId}-${seen.service}`;
       return { generation, mark: Math.max(found.mark, seen.mark) + 1 };
     });
@@ -71,13 +71,15 @@ export class MarkKeeper<DB> {
     await this.#write(mark, 'ends the order');
   }
 
-  /** Marks the database while it is used; calls `onBehind` once if it goes back in time under the service. */
+  /**
+   * Marks the database periodically; calls `onBehind` once if the database goes back in time while the service runs.
+   */
   start(onBehind: () => void): void {
     this.#onBehind = onBehind;
     this.#schedule();
   }
 
-  /** Marks the database for the last time. */
+  /** Stops the periodic marks and marks the database a last time if it was written to since the last mark. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -97,7 +99,7 @@ export class MarkKeeper<DB> {
     const last = this.#last;
     if (commits === this.#commits || last === undefined || this.#isBehind) return;
     try {
-      // Not raised if it went back, because the next start must detect it, too.
+      // The mark is not raised if the database went back in time, so that the next start detects it too.
       const mark = await advanceMark(this.#store, (found) =>
         isBehind(found, last) ? found : next(found),
       );
@@ -123,7 +125,10 @@ export class MarkKeeper<DB> {
     this.#onBehind();
   }
 
-  /** Writes the marker; an order that was given while the service runs is carried out at its next start. */
+  /**
+   * Writes the marker. With `keeps an order`, a recovery order that was given while the service runs stays in the
+   * marker and is carried out at the next start of the service.
+   */
   async #write(
     { generation, mark }: StoreMark,
     mode: 'keeps an order' | 'ends the order',

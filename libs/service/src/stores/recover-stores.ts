@@ -15,8 +15,8 @@ import { lockDataFolder } from '../data-folder.ts';
 import { readStoreLocation } from '../settings/store-location.ts';
 
 /**
- * How a database compares with the marker of its service: the latest one, an older copy, another database, missing,
- * empty, corrupt, or not read, because only the service reads PostgreSQL.
+ * Result of comparing a database with the marker of its service: the latest state, an older copy, another database,
+ * missing, empty, corrupt, or not read (PostgreSQL, which only the service reads).
  */
 export type StoreFinding =
   | 'current'
@@ -27,7 +27,7 @@ export type StoreFinding =
   | 'unreadable'
   | 'unread';
 
-/** A database of a data folder, compared with the marker that its service keeps beside its keys. */
+/** A database of a data folder and the result of comparing it with the marker of its service. */
 export interface KeptStore {
   readonly service: ServiceName;
   readonly finding: StoreFinding;
@@ -59,8 +59,9 @@ export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStor
 }
 
 /**
- * Orders the services of a data folder to continue with the databases that are left: at their next start everything
- * is halted, and the runs that had not ended are ended. A later call replaces an order that was not carried out yet.
+ * Writes a recovery order for the services of a data folder, so that they continue with the existing databases. At
+ * their next start they halt everything and end all unfinished runs. A later call replaces an order that has not been
+ * carried out yet.
  * @param stores the databases to recover, from {@link inspectStores}
  * @param kept all databases of the folder, from {@link inspectStores}
  * @returns the id of the halt
@@ -95,11 +96,14 @@ export async function orderRecovery(
   }
 }
 
-/** What {@link orderRecovery} works with. */
+/** Dependencies of {@link orderRecovery}. */
 export interface RecoveryParts {
   readonly dataDir: string;
   readonly clock: Clock;
-  /** The halt of everything that the supervisor has in force, if the supervisor is not in this folder. */
+  /**
+   * Id of the halt that was created with `writ halts create --everything --end-runs`; required if the supervisor does
+   * not use this folder.
+   */
   readonly haltId: string | undefined;
 }
 

@@ -13,7 +13,7 @@ const SILENCE_MS = 6_000;
 export interface StoreAvailabilityParts {
   readonly store: Pick<Store<never>, 'checkAvailable'>;
   readonly log: Logger;
-  /** Called when the availability has changed; the store counts as available at first. */
+  /** Called when the availability changes; the store is initially considered available. */
   readonly onChange: (isAvailable: boolean) => void;
 }
 
@@ -28,12 +28,12 @@ export class StoreAvailability {
     this.#parts = parts;
   }
 
-  /** Begins with a check at once. */
+  /** Checks at once, then every second. */
   start(): void {
     void this.#check();
   }
 
-  /** Reports no further change. */
+  /** Stops the checks; reports no further change. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -56,7 +56,7 @@ export class StoreAvailability {
   }
 }
 
-/** Without the stack of an outage; each change is logged, unlike the failures of loops meanwhile. */
+/** Returns the log fields of an error, without the stack if it is an outage. */
 function describe(error: unknown): object {
   if (!isWritError(error)) return { err: error };
   return outageFields(error);

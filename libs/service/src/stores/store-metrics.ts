@@ -11,7 +11,7 @@ import {
 
 /** Maximum number of links of a commit span. */
 const MAX_LINKS = 32;
-/** Minimum interval of log lines about a full disk. */
+/** Minimum interval between log lines about a full disk, ms. */
 const DISK_FULL_LOG_MS = 60_000;
 
 /**

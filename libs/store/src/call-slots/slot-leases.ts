@@ -1,7 +1,10 @@
 import type { Kysely, Transaction } from 'kysely';
 import { column, type RowOf, type TableOf, table } from '../schema/table.ts';
 
-/** How many slots of a name each replica holds, and how many calls wait for one at that replica. */
+/**
+ * The number of slots that each replica holds, by slot name, and the number of calls that wait for a slot at that
+ * replica.
+ */
 export const slotLeasesTable = table('slot_leases', {
   columns: {
     name: column.text(),
@@ -37,7 +40,7 @@ export interface SlotDemand {
   readonly weight: number;
   /** Dead replicas, whose slots are free. */
   readonly dead: ReadonlySet<string>;
-  /** Whether the replica shuts down and leaves the queue. */
+  /** Whether the replica is shutting down, so that its row can be deleted. */
   readonly leaves?: boolean;
 }
 
@@ -60,13 +63,13 @@ export interface SlotAllocation {
   readonly known: boolean;
 }
 
-/** A multiple of every weight of a single call. */
+/** Virtual time of one slot at weight 1; a multiple of every weight that a single call can have. */
 const SCALE = 8;
 
 /**
- * Returns slots, records the demand and assigns free slots to replicas in the ratio of the weights of their waiting
- * calls (start-time fair queueing, SUP-3), equivalent to one queue for all. BACKGROUND is served only when no other
- * call waits anywhere.
+ * Frees the slots that a replica returns, records its demand and assigns free slots to replicas in the ratio of the
+ * weights of their waiting calls (start-time fair queueing, SUP-3), as a single queue across all replicas would.
+ * BACKGROUND is served only when no other call waits anywhere.
  * @returns the allocation, and whether to notify other replicas of a grant or a new demand
  */
 export async function assignSlots<DB extends SlotLeasesDatabase>(
@@ -124,7 +127,10 @@ export async function assignSlots<DB extends SlotLeasesDatabase>(
   };
 }
 
-/** Whether a replica holds and requests nothing; its row is removable once the virtual time passed its share. */
+/**
+ * Whether a replica neither holds nor requests slots. Its row can be deleted once the virtual time has reached its
+ * finish tag.
+ */
 function isIdle({ leased, waiting }: SlotLease): boolean {
   return leased === 0 && waiting === 0;
 }
@@ -139,7 +145,10 @@ export async function readSlots<DB extends SlotLeasesDatabase>(
   return allocationOf(rows, replica, limit - sum(rows.map(({ leased }) => leased)));
 }
 
-/** The next replica to serve: the smallest start tag, or, if only BACKGROUND waits, the fewest slots. */
+/**
+ * Returns the next replica to serve: the one with the smallest start tag or, if only BACKGROUND calls wait, the one
+ * with the fewest slots.
+ */
 function nextOf(shares: readonly SlotLease[], now: number): SlotLease | undefined {
   const waiting = shares.filter((share) => share.waiting > 0);
   const weighted = waiting.filter(({ weight }) => weight > 0);

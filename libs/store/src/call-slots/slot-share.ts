@@ -13,18 +13,18 @@ import {
 export interface SlotUser {
   /** Slots in use, waiting calls and their weight. */
   demand(): Pick<SlotDemand, 'inUse' | 'waiting' | 'weight'>;
-  /** Called when there may be more slots. */
+  /** Called when more slots may have been assigned. */
   granted(): void;
-  /** Called when the store is unavailable, so that waiting calls get no slot. */
+  /** Called when the store fails to read or assign slots; waiting calls are then rejected with `error`. */
   failed(error: unknown): void;
 }
 
-/** The share of this process in slots of all replicas (SUP-3, TG-6). */
+/** The share of this process in the slots that all replicas share (SUP-3, TG-6). */
 export interface SlotShare {
   /** Number of slots that this process may use. */
   allowance(): number;
   /**
-   * Known waiting calls at all replicas, without those for which a slot is free.
+   * Number of known waiting calls at all replicas, excluding calls of this process for which a slot is free.
    * @param queued waiting calls of this process
    * @param inUse slots in use by this process
    */
@@ -47,7 +47,7 @@ export interface SlotShareOptions<DB extends SlotLeasesDatabase> {
   readonly user: SlotUser;
 }
 
-/** How slots are assigned. */
+/** Options of one slot assignment. */
 interface AssignmentOptions {
   /** Replicas found dead just now; for this assignment only, because a replica can reconnect. Default: none. */
   readonly dead?: ReadonlySet<string>;
@@ -68,9 +68,9 @@ const EMPTY_ALLOCATION: SlotAllocation = {
 };
 
 /**
- * Creates the share of this process in slots of all replicas. On a store of one process it is all of them. Otherwise
- * slots are leased in the store: while no other replica waits, a replica reuses its slots without a write; the
- * slots of a dead replica are free once it is detected.
+ * Creates the share of this process in the slots that all replicas share. With a single-process store the share is all
+ * slots. Otherwise slots are leased in the store: while no other replica waits, a replica reuses its slots without a
+ * write. The slots of a dead replica become free once the replica is detected as dead.
  */
 export function createSlotShare<DB extends SlotLeasesDatabase>(
   options: SlotShareOptions<DB>,
@@ -79,7 +79,7 @@ export function createSlotShare<DB extends SlotLeasesDatabase>(
   return replicas.shared ? new LeasedShare(options) : localSlotShare(limit);
 }
 
-/** All slots, for a process without other replicas. */
+/** Creates a share of all slots, for a process without other replicas. */
 export function localSlotShare(limit: () => number): SlotShare {
   return {
     allowance: limit,
@@ -170,7 +170,8 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const waiting = leaves ? 0 : wanted.waiting;
     const { leased } = this.#allocation;
     const idle = Math.max(0, leased - inUse);
-    // Slots that others wait for are reassigned; unused slots are not kept.
+    // Returns idle slots if calls wait at other replicas, no call of this process waits, or more slots are leased than
+    // the limit allows.
     const returned = this.mayReuse() && waiting > 0 ? 0 : idle;
     const demand = {
       ...{ name, replica: replicas.id, limit: limit(), inUse, returned, weight },
@@ -187,7 +188,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
       this.#allocation = shared.allocation;
       notify = shared.notify;
     } catch (error) {
-      // The outcome of the commit may be unknown, so unused slots no longer count.
+      // The outcome of the commit may be unknown, so the returned slots are not used until the next read.
       const recorded = Math.max(this.#allocation.waiting, demand.waiting);
       this.#allocation = { ...this.#allocation, leased: leased - returned, waiting: recorded };
       throw error;
@@ -208,7 +209,8 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const wants = waiting > leased - inUse;
     const dead = wants ? await replicas.findDead(others) : NONE;
     const spare = leased > inUse && waiting === 0 && (waitingAtOthers > 0 || inUse === 0);
-    // The waiting calls have ended, and others would leave a slot unused.
+    // The waiting calls of this process have ended, but the store still records them, so other replicas would leave a
+    // slot unused.
     const stale = allocation.waiting > 0 && waiting === 0;
     if (lost || spare || stale || (wants && (free > 0 || !known || dead.size > 0))) {
       await this.#share({ dead });

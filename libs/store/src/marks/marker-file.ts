@@ -4,20 +4,20 @@ import { dirname } from 'node:path';
 import { InvalidRequestError, isJsonObject, type JsonValue, newId } from '@writ/kernel';
 import type { StoreMark } from './store-mark.ts';
 
-/** The order of an operator to continue with a store that went back in time. */
+/** An operator's order to continue with a store that went back in time. */
 export interface RecoveryOrder {
-  /** The halt of everything that is in force until the operator lifts it. */
+  /** Id of the halt of everything, which is in force until the operator lifts it. */
   readonly haltId: string;
   /** When `writ recover` wrote it. */
   readonly orderedAt: string;
 }
 
-/** What a service has seen of its database. */
+/** The latest mark of a database that its service recorded. */
 export interface StoreMarker extends StoreMark {
   readonly service: string;
-  /** Names the database for people. */
+  /** Name of the database in error messages. */
   readonly store: string;
-  /** When it was seen. */
+  /** When the mark was recorded. */
   readonly seenAt: string;
   readonly recovery?: RecoveryOrder | undefined;
 }
@@ -38,7 +38,7 @@ export function readMarker(file: string): StoreMarker | undefined {
   return markerFrom(parse(text)) ?? fail(file);
 }
 
-/** Replaces a marker; after a crash the file has either content. */
+/** Replaces a marker atomically; after a crash the file has either the old or the new content. */
 export async function writeMarker(file: string, marker: StoreMarker): Promise<void> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   // Replicas in containers may share the folder and have the same process id.
@@ -51,7 +51,7 @@ export async function writeMarker(file: string, marker: StoreMarker): Promise<vo
     } finally {
       await handle.close();
     }
-    // Not synced: a marker that a power failure reverts is older than the store, never newer.
+    // The rename is not synced: if a power failure reverts it, the marker is older than the store, never newer.
     await rename(draft, file);
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined);

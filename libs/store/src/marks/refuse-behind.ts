@@ -7,7 +7,8 @@ import { ensureMark, type StoreMark } from './store-mark.ts';
 const CURE = 'restore the latest copy, or run `writ recover` to continue with what is left';
 
 /**
- * Refuses a SQLite file that is missing or empty although the service had data, before it is created again (BD-4).
+ * Rejects a SQLite file that is missing or empty although the service had data, before SQLite would create it again
+ * (BD-4).
  * @throws PreconditionError STORE_EMPTIED
  */
 export function refuseLostFile(file: string, marker: StoreMarker | undefined): void {
@@ -18,8 +19,9 @@ export function refuseLostFile(file: string, marker: StoreMarker | undefined): v
 }
 
 /**
- * Refuses a database that is empty although the service had data, older than what the service has seen of it, or another
- * one (BD-4), with PreconditionError STORE_EMPTIED or STORE_BEHIND. Creates the mark of a database that has none.
+ * Returns a guard that rejects a database that is empty although the service had data (PreconditionError
+ * STORE_EMPTIED), older than the recorded mark, or a different database (PreconditionError STORE_BEHIND) (BD-4).
+ * The guard also creates the mark of a database that has none.
  */
 export function markGuard(label: string, marker: StoreMarker | undefined): MigrationGuard {
   const seen = marker?.recovery === undefined ? marker : undefined;
@@ -46,7 +48,7 @@ function behind(label: string, found: StoreMark, seen: StoreMarker): Preconditio
   });
 }
 
-/** Whether a store is older than what was seen of it, or is another store. */
+/** Whether a store is older than its recorded mark, or is a different store. */
 export function isBehind(found: StoreMark, seen: StoreMark): boolean {
   return found.generation !== seen.generation || found.mark < seen.mark;
 }

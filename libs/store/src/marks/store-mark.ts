@@ -3,11 +3,13 @@ import type { Kysely, Transaction } from 'kysely';
 import { column, type TableOf, table } from '../schema/table.ts';
 import type { Store } from '../store.ts';
 
-/** How far a store has come: a copy of an earlier time has a lower mark, another database another generation. */
+/**
+ * The mark of a store. An older copy of the store has a lower mark; a different database has a different generation.
+ */
 export interface StoreMark {
   /** Id of the database, created with it. */
   readonly generation: string;
-  /** Rises while the store is used. */
+  /** Increases while the store is in use. */
   readonly mark: number;
 }
 
@@ -20,10 +22,10 @@ interface MarkDatabase {
   store_mark: TableOf<typeof storeMarks>;
 }
 
-/** The only row. */
+/** Id of the only row. */
 const ROW = 1;
 
-/** Creates the mark of a store that has none; for the transaction of the migrations. */
+/** Returns the mark of a store, and creates it if the store has none. Called in the transaction of the migrations. */
 export async function ensureMark(trx: Kysely<unknown>): Promise<StoreMark> {
   const tables = await trx.introspection.getTables();
   if (!tables.some(({ name }) => name === storeMarks.name)) {
@@ -44,7 +46,7 @@ async function readMark<DB>(db: Kysely<DB>): Promise<StoreMark> {
 
 /**
  * Raises the mark of a store durably, in a background transaction.
- * @param next changes the mark; default: one more
+ * @param next computes the new mark; default: increments it by one
  */
 export async function advanceMark<DB>(
   store: Pick<Store<DB>, 'transaction'>,

@@ -20,8 +20,8 @@ export interface BacklogOptions {
   /** Threshold in messages. */
   readonly warnAt: number;
   /**
-   * Called at the threshold, when the backlog has doubled since, and with undefined when it is below half the
-   * threshold; must not throw.
+   * Called when the backlog reaches the threshold, each time it has doubled since the last call, and with undefined
+   * when it falls below half the threshold; must not throw.
    */
   readonly onBacklog: (backlog: OutboxBacklog | undefined) => void;
 }

@@ -1,7 +1,7 @@
-/** In a steady stream, flushes are this many times the interval apart. */
+/** Number of intervals between two flushes while callers arrive continuously. */
 const STREAM_FACTOR = 5;
 
-/** The waiters of one interval, and the time of their last flush. */
+/** The pending flush of one interval, if any, and the time of the previous flush. */
 interface Schedule {
   next: Promise<void> | undefined;
   lastAt: number;
@@ -11,8 +11,8 @@ const schedules = new Map<number, Schedule>();
 
 /**
  * Resolves at the same time for all callers in this process with the same interval, so that their work shares commits.
- * After an idle period that is `ms` milliseconds from now; in a steady stream it is five times as long after the
- * previous flush, because larger batches cost less per message.
+ * After an idle period, it resolves `ms` milliseconds from now; while callers arrive continuously, it resolves five
+ * intervals after the previous flush, because larger batches cost less per message.
  */
 export function nextFlush(ms: number): Promise<void> {
   const schedule = schedules.get(ms) ?? { next: undefined, lastAt: Number.NEGATIVE_INFINITY };

@@ -10,9 +10,9 @@ export interface PendingMessage {
 }
 
 /**
- * The oldest messages not yet published, in order, without those in `accepted`, which the bus has accepted and which are
- * not yet marked. On PostgreSQL, where transactions overlap, a message may become visible after one with a higher
- * position, so the highest accepted position says nothing about those below it.
+ * Returns the oldest unpublished messages in order, except the messages in `accepted`, which the bus has accepted but
+ * which are not yet marked. On PostgreSQL, where transactions overlap, a message can become visible after a message
+ * with a higher position, so messages below the highest accepted position may still be unpublished.
  */
 export async function readPending(
   { db, dialect }: Store<OutboxDatabase>,
@@ -62,7 +62,7 @@ const selectPendingExcept = prepareQuery(
       .limit(limit),
 );
 
-/** Only the relay changes and deletes messages that are committed. */
+/** Resource of the transactions that change or delete committed messages; only the relay runs such transactions. */
 const RESOURCE = 'outbox';
 
 /** Marks messages as published; if the mark is lost, they are published again under the same event id. */
@@ -74,7 +74,7 @@ export async function markPublished(
 ): Promise<void> {
   const [first] = positions;
   if (first === undefined) return;
-  // Padded to a power of two, so that only a few statements have to be prepared and kept.
+  // Padded to a power of two, so that only a few different statements are prepared and cached.
   const padded = Array.from(
     { length: 2 ** Math.ceil(Math.log2(positions.length)) },
     (_, index) => positions[index] ?? first,
@@ -86,7 +86,9 @@ export async function markPublished(
   );
 }
 
-/** Deletes those of the `limit` oldest rows that were published before `cutoff`; returns how many. */
+/**
+ * Deletes the rows among the `limit` oldest that were published before `cutoff`; returns the number of deleted rows.
+ */
 export async function prunePublished(
   store: Store<OutboxDatabase>,
   cutoff: Date,

@@ -17,9 +17,9 @@ const STANDBY_MS = 200;
 type Outcome = 'done' | 'no subscriber' | 'more' | 'standby';
 
 /**
- * Creates the relay of one outbox (HK-2). A message is marked after `publish` has resolved; a crash
- * between the two publishes it again under the same event id. A failing message blocks those behind it,
- * because the order is kept, and is retried with back-off and full jitter.
+ * Creates the relay of one outbox (HK-2). A message is marked after `publish` has resolved. After a crash between the
+ * two steps, the message is published again under the same event id. A message that fails is retried with back-off and
+ * full jitter, and blocks the messages after it to preserve the order.
  */
 export function createOutboxRelay<DB extends OutboxDatabase>(
   options: OutboxRelayOptions<DB>,
@@ -48,7 +48,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   #withoutSubscribers = false;
   /** Event id of the message that is being published. */
   #publishing: string | undefined;
-  /** By the monotonic clock, ms. */
+  /** Time of the last deletion of published messages, ms of the monotonic clock. */
   #prunedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: OutboxRelayOptions<DB>) {
@@ -72,7 +72,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
 
   start(): void {
     this.#isStarted = true;
-    // A flush may have started the loop.
+    // Wakes the loop, because a flush may already have started it.
     this.#loop.wake();
     this.#loop.start();
   }
@@ -103,7 +103,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     this.#isStopped = true;
     this.#endFlushWait?.();
     await this.#loop.stop();
-    // A mark that cannot be written costs a repeat under the same event id.
+    // If the marks cannot be written, the messages are published again under the same event ids.
     await this.#marks.write().catch(() => undefined);
     await this.#leadership.release();
     for (const { reject } of this.#flushes.splice(0)) reject(stoppedError());
@@ -157,9 +157,9 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   }
 
   async #checkBacklog(): Promise<void> {
-    // A standby relay would repeat the report of the leader.
+    // Only the leader reports the backlog.
     if (this.#isStopped || !this.#leadership.isValid()) return;
-    // The pass has reported an unreadable store.
+    // If the store is unreadable, the pass has already reported the error.
     await this.#backlog?.check().catch(() => undefined);
   }
 
@@ -188,18 +188,18 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       this.#publishing = undefined;
       this.#marks.add(position);
     }
-    // A message that arrived in the meantime has woken the relay.
+    // A message that arrived after the read has woken the relay, so `done` does not delay it.
     return pending.length < batch ? 'done' : 'more';
   }
 
-  /** Publishes the messages as a batch if possible; returns those to publish one by one. */
+  /** Publishes the messages as a batch if possible; returns the messages that must be published one by one. */
   async #publishTogether(pending: readonly PendingMessage[]): Promise<readonly PendingMessage[]> {
     const { publishAll } = this.#options;
     if (publishAll === undefined || pending.length === 1 || this.#isStopped) return pending;
     try {
       await publishAll(pending.map(({ message }) => message));
     } catch {
-      // The failing message and its error show when the messages are published one by one.
+      // Publishing the messages one by one finds the failing message and its error.
       return pending;
     }
     for (const { position } of pending) this.#marks.add(position);

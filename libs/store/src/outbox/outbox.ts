@@ -11,7 +11,7 @@ export interface OutboxMessage {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The messages that are waiting for the bus, and those published recently. */
+/** The unpublished messages and the recently published ones. */
 export const outboxTable = table('outbox', {
   columns: {
     position: column.position(),
@@ -35,8 +35,9 @@ export interface OutboxDatabase {
 }
 
 /**
- * Records a message in the transaction of its fact, so that neither exists without the other (HK-2). An existing event
- * id is the same event and changes nothing (HK-1). The messages of a transaction are inserted together at its end.
+ * Records a message in the transaction that records its fact, so that neither exists without the other (HK-2). If the
+ * event id already exists, the message is the same event and is ignored (HK-1). The messages of a transaction are
+ * inserted together at its end.
  */
 export function appendOutbox<DB extends OutboxDatabase>(
   trx: Transaction<DB>,
@@ -54,7 +55,9 @@ export function appendOutbox<DB extends OutboxDatabase>(
   });
 }
 
-/** Returns the ids among `eventIds` that the outbox still has; published events are deleted after a while. */
+/**
+ * Returns the ids in `eventIds` that the outbox still contains; published events are deleted after the retention time.
+ */
 export async function recordedEvents<DB extends OutboxDatabase>(
   trx: Transaction<DB>,
   eventIds: readonly string[],

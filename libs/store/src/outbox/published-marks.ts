@@ -5,12 +5,13 @@ import { markPublished } from './outbox-queries.ts';
 
 type Position = number | bigint;
 
-/** Marks are written after this many messages, however soon. */
+/** Maximum number of accepted messages before their marks are written, even before the interval has passed. */
 const MAX_UNMARKED = 1_000;
 
 /**
- * The messages that the bus has accepted and that are not yet marked in the outbox. Marks are written together,
- * one commit per interval, since a mark that a crash loses costs only a repeat under the same event id (HK-1, CO-1).
+ * The messages that the bus has accepted and that are not yet marked in the outbox. Marks are written together in one
+ * commit per interval: if a crash loses marks, the messages are only published again under the same event ids (HK-1,
+ * CO-1).
  */
 export class PublishedMarks {
   readonly #store: Store<OutboxDatabase>;
@@ -26,7 +27,7 @@ export class PublishedMarks {
     this.#intervalMs = intervalMs;
   }
 
-  /** The positions of these messages, in the order in which the bus has accepted them. */
+  /** The positions of the unmarked messages, in the order in which the bus accepted them. */
   get positions(): readonly Position[] {
     return this.#positions;
   }
@@ -37,12 +38,12 @@ export class PublishedMarks {
     return Math.max(0, this.#since + this.#intervalMs - performance.now());
   }
 
-  /** How many messages the bus has accepted so far. */
+  /** Number of messages that the bus has accepted since this object was created. */
   get accepted(): number {
     return this.#accepted;
   }
 
-  /** Notes that the bus has accepted the message at `position`. */
+  /** Records that the bus has accepted the message at `position`. */
   add(position: Position): void {
     this.#accepted += 1;
     if (this.#positions.length === 0) this.#since = performance.now();
@@ -50,8 +51,8 @@ export class PublishedMarks {
   }
 
   /**
-   * Writes the marks: at once when there are {@link MAX_UNMARKED}, otherwise, if they are due, with the next transaction if
-   * it comes within {@link COMMIT_DELAY_MS}.
+   * Writes the marks at once if there are at least {@link MAX_UNMARKED}. Otherwise, if they are due, writes them with
+   * the next transaction or, after {@link COMMIT_DELAY_MS}, alone; on PostgreSQL at once.
    */
   async writeDue(): Promise<void> {
     if (this.#positions.length >= MAX_UNMARKED) await this.write();

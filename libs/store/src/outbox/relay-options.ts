@@ -26,8 +26,8 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
     | ((messages: readonly Required<OutboxMessage>[]) => Promise<void>)
     | undefined;
   /**
-   * Whether the bus has subscribers; default: always. Without subscribers nothing is published, which is no failure,
-   * and messages remain in the outbox.
+   * Whether the bus has subscribers; default: always. Without subscribers nothing is published and messages remain in
+   * the outbox; this is not a failure.
    */
   readonly hasSubscribers?: () => boolean;
   /** Called when messages start to wait for a subscriber, and when there is one again; must not throw. */
@@ -38,13 +38,14 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   /** Batch size; default 100. */
   readonly batch?: number;
   /**
-   * Time from a wake-up to the read, ms, as `nextFlush` defines it, so that messages committed in the meantime are
-   * published together, also with other relays of this process; default 0.
+   * Flush interval, ms; default 0. After a wake-up the relay waits for the next flush (see `nextFlush`) before it reads
+   * the outbox, so that messages committed during the wait are published together and relays of this process flush
+   * together.
    */
   readonly flushIntervalMs?: number;
   /**
-   * Milliseconds that an accepted message may stay unmarked, so that marks share a commit; a crash meanwhile publishes
-   * it again under the same event id. Default 0: each pass writes its marks.
+   * Maximum time before an accepted message is marked as published, ms, so that marks share a commit. After a crash
+   * before the mark, the message is published again under the same event id. Default 0: each pass writes its marks.
    */
   readonly markIntervalMs?: number;
   /** Poll interval without wake-ups, ms; default 1 000. */
@@ -55,7 +56,10 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   readonly retryMaxMs?: number;
   /** Retention of published messages for deduplication, ms; default one hour. */
   readonly keepMs?: number;
-  /** Whether the clock is known to be right: a clock far ahead would delete messages that are young; default: always. */
+  /**
+   * Whether the clock is confirmed; default: always. Published messages are deleted only while the clock is confirmed,
+   * because a clock that is far ahead would cause recent messages to be deleted.
+   */
   readonly isClockConfirmed?: () => boolean;
   /** Reports a large backlog; default: not reported. */
   readonly backlog?: BacklogOptions;
@@ -63,18 +67,23 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
 
 /** Publishes the messages of an outbox in order and at least once. */
 export interface OutboxRelay {
-  /** Starts with the messages of a previous process. */
+  /** Starts publishing, first the messages that a previous process left in the outbox. */
   start(): void;
-  /** Reports a commit; the relay publishes at the next flush (see `nextFlush`), unless it is backing off. */
+  /**
+   * Notifies the relay of a commit. The relay publishes at the next flush (see `nextFlush`), unless it is backing off.
+   */
   wake(): void;
   /** Like `wake`, but publishes at once. */
   flushSoon(): void;
   /**
-   * Publishes at once; resolves when every message committed before the call is published. Works without `start()`.
-   * Retries without limit; rejects with UnavailableError RELAY_STOPPED if the relay is stopped, and OUTBOX_NO_SUBSCRIBER if there
-   * is no subscriber.
+   * Publishes at once, or after the current back-off; resolves when every message committed before the call is
+   * published. Works without `start()`. Retries without limit. Rejects with UnavailableError RELAY_STOPPED if the relay
+   * is stopped, and with OUTBOX_NO_SUBSCRIBER if there is no subscriber.
    */
   flush(): Promise<void>;
-  /** Publishes no further message; resolves when the current one is marked. */
+  /**
+   * Publishes no message after the one or the batch in flight; resolves when the accepted messages are marked, or
+   * writing the marks has failed.
+   */
   stop(): Promise<void>;
 }

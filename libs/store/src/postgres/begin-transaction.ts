@@ -1,7 +1,7 @@
 import type { PostgresSession } from './postgres-session.ts';
 import type { LockSet } from './write-locks.ts';
 
-/** The server allows 1,664 columns. */
+/** Maximum number of columns per select; the server allows 1,664. */
 const MAX_COLUMNS = 1_000;
 
 /**
@@ -9,7 +9,8 @@ const MAX_COLUMNS = 1_000;
  * selects the transaction id.
  */
 export function beginTransaction({ statementTimeoutMs }: PostgresSession, locks: LockSet): string {
-  // The server evaluates columns in their order; one statement for all of them costs less than one for each.
+  // The server evaluates the columns of a select in order, and one statement with all expressions is cheaper than one
+  // statement for each.
   const columns = [
     ...locks.calls,
     `set_config('statement_timeout', '${statementTimeoutMs}', true)`,

@@ -8,8 +8,8 @@ export type Reconnect = () => Promise<PostgresSession>;
 
 /**
  * Asks the server for the status of a transaction after the connection was lost before the response to COMMIT. Returns
- * undefined when it was committed, otherwise the error. A server that has crashed since may have reused the id, so that
- * the status `committed` then does not count; `aborted` always counts.
+ * undefined if the transaction was committed, otherwise the error. If the server has crashed since then, it may have
+ * reused the transaction id, so the status `committed` is ignored; the status `aborted` is always reliable.
  */
 export async function outcomeOfLostCommit(
   lost: Pick<PostgresSession, 'serverRun'>,
@@ -21,7 +21,7 @@ export async function outcomeOfLostCommit(
     const everything = new LockSet();
     everything.add('everything');
     try {
-      // Waits until the server has ended the lost transaction.
+      // The exclusive lock is granted only after the server has ended the lost transaction.
       await session.run(beginTransaction(session, everything));
       const { text } = await session.run(`select pg_xact_status('${transaction}')`);
       if (text === 'committed' && session.serverRun === lost.serverRun) return undefined;

@@ -8,8 +8,8 @@ import type { PostgresTurn } from './postgres-turn.ts';
 import type { LockSet } from './write-locks.ts';
 
 /**
- * Several transactions, one after the other, under one commit and the locks of all of them; a failed one is rolled back
- * alone. Finished work resolves only when the commit is durable.
+ * Runs several transactions one after the other with one shared commit, holding the locks of all of them. A failed
+ * transaction is rolled back alone. Finished transactions resolve only when the shared commit is durable.
  */
 export class PostgresCommitBatch {
   readonly #session: PostgresSession;
@@ -17,7 +17,7 @@ export class PostgresCommitBatch {
   /** The id of the shared transaction, to look up its status after a lost COMMIT. */
   readonly #transaction: string;
   #finished: PostgresTurn[] = [];
-  /** The first turn, while its last statements may be unanswered. */
+  /** The first turn, until the server has responded to all of its statements. */
   #first: PostgresTurn | undefined;
   #callers: readonly unknown[] = [];
   #served = 0;
@@ -42,13 +42,13 @@ export class PostgresCommitBatch {
       const { text } = await session.run(beginTransaction(session, locks));
       return new PostgresCommitBatch(session, reconnect, text);
     } catch (error) {
-      // The wait for a lock failed inside of the open transaction.
+      // Closes the session, because the error, such as a lock timeout, leaves its transaction open.
       await session.close();
       throw error;
     }
   }
 
-  /** The callers of transactions that wrote, after the commit. */
+  /** The callers of the transactions that wrote; set by the commit. */
   get callers(): readonly unknown[] {
     return this.#callers;
   }
@@ -63,11 +63,13 @@ export class PostgresCommitBatch {
     if (!(await this.#firstAnswered())) return false;
     const savepoint = this.#served > 0;
     this.#served += 1;
-    // Not awaited: the session answers the queries of the turn after it. Shadows the previous savepoint.
+    // Not awaited, because the session executes the queries of the turn after this statement. Shadows the previous
+    // savepoint of the same name.
     const begun = savepoint ? this.#control('savepoint work') : Promise.resolve(true);
     const ending = await turn.serve(this.#session);
     if (ending === 'finished' && !savepoint) {
-      // Without another turn the commit follows its last statements at once.
+      // Does not wait for the responses here: if no other turn follows, COMMIT is sent directly after its last
+      // statements.
       this.#finished.push(turn);
       this.#first = turn;
       return true;
@@ -84,7 +86,10 @@ export class PostgresCommitBatch {
     return true;
   }
 
-  /** Waits for the answers to the statements of the first turn; false if one failed, which ends the batch. */
+  /**
+   * Waits for the responses to the statements of the first turn. Returns false if a statement failed, which ends the
+   * batch.
+   */
   async #firstAnswered(): Promise<boolean> {
     const first = this.#first;
     this.#first = undefined;
@@ -119,11 +124,12 @@ export class PostgresCommitBatch {
       if (!this.over) await this.#control('rollback');
       return undefined;
     }
-    // COMMIT was not sent, so nothing was committed.
+    // The batch failed before COMMIT was sent, so nothing was committed.
     if (this.over || this.#session.broken) return commitFailed(undefined);
     try {
       const { command } = await this.#session.run('commit');
-      // Answered before the commit, which is a rollback after an error.
+      // The server has already responded to the statements of the first turn. If one of them failed, COMMIT rolled
+      // back.
       const failure = await this.#first?.answered();
       return command === 'COMMIT' ? undefined : (failure ?? commitFailed(undefined));
     } catch (error) {
@@ -135,7 +141,9 @@ export class PostgresCommitBatch {
     }
   }
 
-  /** Runs a statement that the whole batch depends on; false if it failed and with it the batch. */
+  /**
+   * Runs a statement on which the whole batch depends. Returns false if the statement failed, which fails the batch.
+   */
   async #control(sql: string): Promise<boolean> {
     try {
       await this.#session.run(sql);
@@ -143,7 +151,7 @@ export class PostgresCommitBatch {
     } catch (error) {
       this.#over = true;
       await this.#session.close();
-      // commit() reports to the waiters; an internal error must not be hidden by that.
+      // Other errors are reported by `commit()`, which would hide an internal error.
       if (error instanceof InternalError) throw error;
       return false;
     }

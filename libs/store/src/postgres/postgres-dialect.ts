@@ -22,12 +22,12 @@ export function postgresDialect(driver: Driver, schema: string): Dialect {
   };
 }
 
-/** The declared types of columns, so that they store, compare and sort as on SQLite. */
+/** Maps declared column types to PostgreSQL types that store, compare and sort values as SQLite does. */
 const COLUMN_TYPES: Readonly<Record<string, string>> = {
-  // By code point for any collation of the database, because pages continue after the last key.
+  // Sorts by code point whatever the collation of the database, because pagination continues after the last key.
   text: 'text collate "C"',
-  // Holds every safe integer of JavaScript, while PostgreSQL's integer ends at 2^31; the type also distinguishes such
-  // columns from bigint ones.
+  // Stores every safe integer of JavaScript, while `integer` of PostgreSQL ends at 2^31. The type also distinguishes
+  // these columns from bigint columns.
   integer: 'numeric(16)',
   real: 'double precision',
 };
@@ -52,7 +52,7 @@ class PostgresCompiler extends PostgresQueryCompiler {
 class Adapter extends PostgresAdapter {
   // The migrating transaction holds the write lock; Kysely's lock would outlive a failure.
   override async acquireMigrationLock(): Promise<void> {
-    // Held already.
+    // The migrating transaction already holds the lock.
   }
 
   override async releaseMigrationLock(): Promise<void> {
@@ -70,7 +70,10 @@ class Introspector extends PostgresIntrospector {
     this.#schema = schema;
   }
 
-  /** Tables without columns: Kysely reads every column of every schema, which takes seconds in a large database. */
+  /**
+   * Returns the tables without their columns. Kysely's introspector reads every column of every schema, which takes
+   * seconds in a large database.
+   */
   override async getTables(): Promise<TableMetadata[]> {
     const schema = this.#schema;
     const { rows } = await sql<{ name: string }>`

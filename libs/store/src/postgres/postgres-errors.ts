@@ -8,7 +8,7 @@ import {
 } from '@writ/kernel';
 import { diskFull } from '../disk-full.ts';
 
-/** What a server lacks, by SQLSTATE of class 53. */
+/** Descriptions of insufficient resources by SQLSTATE (class 53). */
 const LACKS: Readonly<Record<string, string>> = {
   '53200': 'the PostgreSQL server is out of memory',
   '53300': 'the PostgreSQL server allows no more connections',
@@ -16,7 +16,7 @@ const LACKS: Readonly<Record<string, string>> = {
 };
 const STALE_PLAN = 'cached plan must not change result type';
 
-/** The SQLSTATE of an error; absent if the connection failed: its codes, such as EPIPE, have no digit. */
+/** Returns the SQLSTATE of an error; undefined for connection errors, whose codes, such as EPIPE, contain no digit. */
 function sqlStateOf(error: unknown): string | undefined {
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
@@ -31,8 +31,9 @@ export function endsConnection(error: unknown): boolean {
 
 /**
  * Translates an error of PostgreSQL for the database `label`. Constraint violations, invalid queries and rejected
- * credentials pass through unchanged, so that `isUniqueViolation` can recognize its errors.
- * @param server host and port for the log: in the cause of STORE_UNREACHABLE, since callers get the message
+ * credentials pass through unchanged, so that `isUniqueViolation` can recognize unique violations.
+ * @param server host and port for the log; added to the cause of STORE_UNREACHABLE instead of the message, because
+ *   callers receive the message
  */
 export function translatePostgresError(error: unknown, label: string, server: string): unknown {
   if (error instanceof InternalError) return error;

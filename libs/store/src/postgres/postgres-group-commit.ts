@@ -10,12 +10,12 @@ import { PostgresTurn } from './postgres-turn.ts';
 import { LockSet, type WriteScope } from './write-locks.ts';
 
 /**
- * Up to this number, waiting transactions use one session even if others are idle: BEGIN, flush and COMMIT together cost as
- * much as one transaction, so a few transactions in many sessions have a lower throughput.
+ * Up to this number of waiting transactions share one session even if other sessions are idle: BEGIN, flush and COMMIT
+ * cost as much as one transaction, so spreading a few transactions over several sessions lowers throughput.
  */
 const MIN_BATCH = 4;
 
-/** What a {@link PostgresGroupCommit} works with. */
+/** Options of {@link PostgresGroupCommit}. */
 export interface PostgresGroupCommitOptions {
   readonly label: string;
   readonly connect: Reconnect;
@@ -29,15 +29,15 @@ export interface PostgresGroupCommitOptions {
 /** One writing session, opened on demand. */
 interface WriteSlot {
   session: PostgresSession | undefined;
-  /** Resolves when its batch has ended; undefined while it is idle. */
+  /** Resolves when the current batch has ended; undefined while the session is idle. */
   busy: Promise<void> | undefined;
   /** The locks of its batch. */
   locks: LockSet;
 }
 
 /**
- * Runs the write transactions of this process in order of arrival, urgent ones first, and commits waiting ones together.
- * Transactions whose locks conflict never overlap, in any process; the others use several sessions.
+ * Runs the write transactions of this process in order of arrival, urgent ones first, and commits waiting transactions
+ * together. Transactions with conflicting locks never overlap, in any process; other transactions use several sessions.
  */
 export class PostgresGroupCommit {
   readonly #options: PostgresGroupCommitOptions;
@@ -80,7 +80,7 @@ export class PostgresGroupCommit {
     if (this.#waiting.length >= limit && options.urgent !== true) {
       throw new OverloadedError(
         'STORE_QUEUE_FULL',
-        `The queue of ${label} is full: ${limit} transactions are waiting, the limit maxQueued. Try again later.`,
+        `The transaction queue of ${label} is full (maxQueued: ${limit}); retry later.`,
         { limit: String(limit) },
       );
     }
@@ -116,7 +116,7 @@ export class PostgresGroupCommit {
     });
   }
 
-  /** Starts batches of waiting transactions as long as a session is idle. */
+  /** Starts batches of waiting transactions while there are idle sessions. */
   #startBatches(): void {
     for (;;) {
       const idle = this.#slots.filter(({ busy }) => busy === undefined);
@@ -133,10 +133,14 @@ export class PostgresGroupCommit {
     }
   }
 
-  /** Takes the transactions of the next batch from those that wait, so that other sessions get their share. */
+  /**
+   * Removes the transactions of the next batch from the queue and leaves a share of the queue to the other idle
+   * sessions.
+   */
   #nextBatch(idleSlots: number): PostgresTurn[] {
     const first = this.#waiting.findIndex(({ scope }) => scope === 'everything');
-    // No transaction overtakes one that needs all locks; those behind it may join its batch.
+    // No transaction overtakes a transaction that needs the exclusive schema lock; transactions queued after it can
+    // join its batch.
     if (first === 0) return this.#isExclusive ? [] : this.#waiting.splice(0, 1);
     const { maxBatch } = this.#options.limits;
     const considered = maxBatch * this.#slots.length;
@@ -159,12 +163,15 @@ export class PostgresGroupCommit {
     return [...taken];
   }
 
-  /** Whether a batch of this process waits for all locks or has them. */
+  /** Whether a batch of this process waits for or holds the exclusive schema lock. */
   get #isExclusive(): boolean {
     return this.#slots.some(({ busy, locks }) => busy !== undefined && locks.covers('everything'));
   }
 
-  /** The transactions that need not wait for a batch of this process or for an earlier transaction. */
+  /**
+   * Returns the transactions that do not need to wait for a running batch of this process or for an earlier transaction
+   * in the queue.
+   */
   #unblocked(turns: readonly PostgresTurn[]): PostgresTurn[] {
     const held = this.#slots.filter(({ busy }) => busy !== undefined).map(({ locks }) => locks);
     const passed = new LockSet();
@@ -186,8 +193,8 @@ export class PostgresGroupCommit {
         await this.#commit(batch, startedAt);
       }
     } catch (error) {
-      // Without a database the waiting transactions would fail after the same wait. If only the lock of a run was not
-      // acquired, or another session is open, they would not.
+      // Also rejects the queued transactions if they would fail after the same wait: on STORE_BUSY, if this batch needs
+      // the exclusive schema lock; on any other error, if no session is open.
       const isOwn = isBusy(error) ? !slot.locks.covers('everything') : this.#hasSession;
       const others = isOwn ? [] : this.#waiting.splice(0);
       for (const turn of [...turns, ...others]) turn.refuse(error);
@@ -204,19 +211,19 @@ export class PostgresGroupCommit {
     return await PostgresCommitBatch.begin(slot.session, connect, slot.locks);
   }
 
-  /** Whether a session is open, so that transactions can be served without another one. */
+  /** Whether a session is open, so that transactions can run without opening another session. */
   get #hasSession(): boolean {
     return this.#slots.some(({ session }) => session?.broken === false);
   }
 
-  /** Puts transactions that did not begin back before those that arrived later. */
+  /** Returns transactions that have not begun to the queue, ahead of transactions that arrived later. */
   #putBack(turns: readonly PostgresTurn[]): void {
     const isUrgent = turns.some(({ urgent }) => urgent);
     const at = isUrgent ? 0 : this.#waiting.findLastIndex(({ urgent }) => urgent) + 1;
     this.#waiting.splice(at, 0, ...turns);
   }
 
-  /** Serves the transactions of a batch, and those that arrive meanwhile and need no other lock. */
+  /** Runs the transactions of a batch, and transactions that arrive in the meantime and need no further locks. */
   async #serveBatch(
     { locks }: WriteSlot,
     batch: PostgresCommitBatch,
@@ -225,7 +232,7 @@ export class PostgresGroupCommit {
     const started = performance.now();
     const { maxBatch, maxBatchMs } = this.#options.limits;
     for (let size = 0; size < maxBatch; size += 1) {
-      // The locks of the whole batch are held already.
+      // The session already holds the locks of the whole batch, so a few transactions run even after the time limit.
       const isLate = size >= MIN_BATCH && performance.now() - started > maxBatchMs;
       if (batch.over || isLate) return;
       const next = turns.shift() ?? this.#takeCovered(locks);
@@ -237,7 +244,10 @@ export class PostgresGroupCommit {
     }
   }
 
-  /** The next waiting transaction for which `locks` suffice; it overtakes none with which it conflicts. */
+  /**
+   * Removes and returns the next waiting transaction that needs no locks beyond `locks` and does not overtake a
+   * transaction with which it conflicts.
+   */
   #takeCovered(locks: LockSet): PostgresTurn | undefined {
     const passed = new LockSet();
     for (const [index, turn] of this.#waiting.entries()) {

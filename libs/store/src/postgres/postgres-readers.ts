@@ -14,7 +14,9 @@ export class PostgresReaders {
     this.#load = Array.from({ length: count }, () => 0);
   }
 
-  /** Runs `use` on the least loaded session; a session that several callers share executes their statements in order. */
+  /**
+   * Runs `use` on the least loaded session; a session that several callers share executes their statements in order.
+   */
   async borrow<T>(use: (session: PostgresSession) => Promise<T>): Promise<T> {
     const slot = this.#load.indexOf(Math.min(...this.#load));
     this.#load[slot] = (this.#load[slot] ?? 0) + 1;
@@ -40,7 +42,7 @@ export class PostgresReaders {
     if (known !== undefined) {
       const session = await known.catch(() => undefined);
       if (session !== undefined && !session.broken) return session;
-      // A concurrent caller may have replaced it in the meantime.
+      // A concurrent caller may already have replaced the broken session.
       if (this.#slots[slot] !== known) return await this.#sessionIn(slot);
     }
     const opening = this.#open();

@@ -2,19 +2,21 @@ import { randomInt } from 'node:crypto';
 import { InternalError, PreconditionError } from '@writ/kernel';
 import { PostgresSession, type SessionSettings } from './postgres-session.ts';
 
-// Needs no quotes anywhere, including connection strings and dumps.
+// Names that need no quoting anywhere, including connection strings and dumps.
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /**
- * Creates the schema if it does not exist; a role that owns its schema needs no privilege to create others.
- * @throws InternalError STORE_INVALID_SCHEMA_NAME; PreconditionError STORE_WITHOUT_LOCKS; what PostgresSession.open throws
+ * Creates the schema if it does not exist. A role whose schema already exists does not need the privilege to create
+ * schemas.
+ * @throws InternalError STORE_INVALID_SCHEMA_NAME; PreconditionError STORE_WITHOUT_LOCKS; the errors of
+ *   PostgresSession.open
  */
 export async function prepareSchema(settings: SessionSettings): Promise<void> {
   const { schema } = settings;
   if (!NAME.test(schema)) {
     throw new InternalError(
       'STORE_INVALID_SCHEMA_NAME',
-      `Schema name ${schema} must be 1 to 63 of a-z, 0-9 and _, and begin with a letter.`,
+      `Schema name ${schema} must consist of 1 to 63 characters (a-z, 0-9, _) and begin with a letter.`,
       { schema },
     );
   }
@@ -23,7 +25,8 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
     await requireLocks(settings, session);
     const exists = `select 1 from pg_namespace where nspname = '${schema}'`;
     if ((await session.query(exists, [])).rows.length > 0) return;
-    // Otherwise concurrent starts would both find it missing, and one would fail.
+    // Takes a lock, because two processes that start at the same time could both find the schema missing, and one would
+    // fail.
     await session.run(
       `begin; select pg_advisory_xact_lock(hashtextextended('writ schema ${schema}', 0)); create schema if not exists ${schema}; commit`,
     );
@@ -32,7 +35,7 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
   }
 }
 
-/** Rejects a server that accepts advisory locks without effect, as some databases with the protocol of PostgreSQL do. */
+/** Rejects a server on which advisory locks have no effect, such as some PostgreSQL-compatible databases. */
 async function requireLocks(settings: SessionSettings, session: PostgresSession): Promise<void> {
   const lock = `select pg_try_advisory_lock(${randomInt(2 ** 47)})::int`;
   const other = await PostgresSession.open(settings, '');

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { endsConnection, translatePostgresError } from './postgres-errors.ts';
 import { fieldReader, toSent } from './postgres-values.ts';
 
-/** Steps in which the event loop must run before a time is over. */
+/** Number of steps into which `afterLoopTime` divides a timeout; the event loop must run between two steps. */
 const LOOP_STEPS = 20;
 
 /** The database and the limits of a session. Milliseconds. */
@@ -22,12 +22,15 @@ export interface SessionSettings {
 }
 
 const OLDEST_SERVER = 140_000;
-/** A crash resets the statistics of the server, so that their start identifies a server run. */
+/**
+ * Returns the server version and an identifier of the server run: its start time and the reset time of its statistics,
+ * which a crash of the server resets.
+ */
 const SERVER_RUN = `select concat_ws(' ', current_setting('server_version_num'), concat(
   extract(epoch from pg_postmaster_start_time()), '/',
   (select extract(epoch from stats_reset) from pg_stat_bgwriter)))`;
 const KEEP_ALIVE_MS = 10_000;
-// An unreachable server reports no statement timeout.
+// Additional wait for a response, because an unreachable server does not report a statement timeout.
 const ANSWER_GRACE_MS = 5_000;
 const MAX_PREPARED = 500;
 const WRITES: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
@@ -47,7 +50,7 @@ export class PostgresSession {
   readonly #client: pg.Client;
   readonly #socket: Socket;
   #isCorked = false;
-  /** Names of statements, from their second use. */
+  /** Names of prepared statements by SQL; a statement is prepared and named at its second use. */
   readonly #names = new Map<string, string | undefined>();
   #broken = false;
   #serverRun = '';
@@ -72,7 +75,7 @@ export class PostgresSession {
   }
 
   /**
-   * Connects; `setup` holds further statements for the session.
+   * Opens a session; `setup` contains additional SQL statements to run at its start.
    * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD; other errors of the server,
    *   such as a wrong password, unchanged
    */
@@ -87,12 +90,13 @@ export class PostgresSession {
       query_timeout: statementTimeoutMs + lockTimeoutMs + ANSWER_GRACE_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-      // Savepoints need no separate round trip, and work may run queries concurrently.
+      // With pipelining, savepoints need no separate round trip, and a transaction can run queries concurrently.
       pipeline: true,
       types: { getTypeParser: () => (text: string) => text },
     });
     const session = new PostgresSession(settings, client, socket);
-    // The time limit of pg also counts time in which the event loop was blocked and the answer not read.
+    // Replaces the connect timeout of pg, which also counts time in which the event loop was blocked and could not read
+    // the response.
     const cancel = afterLoopTime(connectTimeoutMs, () =>
       socket.destroy(new Error('timeout expired')),
     );
@@ -108,8 +112,8 @@ export class PostgresSession {
   }
 
   /**
-   * Identifies the run of the server: differs after every start and every crash, including one that only ended
-   * its sessions and kept the start time.
+   * Identifies the run of the server. It changes at every start and every crash, including the crash of a backend
+   * process, after which the server ends all sessions but keeps its start time.
    */
   get serverRun(): string {
     return this.#serverRun;
@@ -125,7 +129,7 @@ export class PostgresSession {
     return this.#inFlight;
   }
 
-  /** Runs one statement after those sent before. */
+  /** Runs one statement after all previously sent statements. */
   async query<R>(sql: string, parameters: readonly unknown[]): Promise<SessionResult<R>> {
     const values = parameters.map(toSent);
     const name = this.#nameFor(sql);
@@ -143,7 +147,10 @@ export class PostgresSession {
     return isWrite ? { ...result, numAffectedRows: BigInt(changed) } : result;
   }
 
-  /** Runs statements without parameters, such as COMMIT, and returns the last column of the last one. */
+  /**
+   * Runs statements without parameters, such as COMMIT. Returns the command tag of the last statement and the last
+   * column of its first row.
+   */
   async run(sql: string): Promise<{ command: string; text: string }> {
     const answer: pg.QueryResult | pg.QueryResult[] = await this.#send(() =>
       this.#client.query(sql),
@@ -153,7 +160,10 @@ export class PostgresSession {
     return { command: last?.command ?? '', text: String(value ?? '') };
   }
 
-  /** Calls `listener` with the payloads of notifications on the channels of this session, including its own. */
+  /**
+   * Calls `listener` with the payload of each notification on the channels of this session, including notifications
+   * that the session has sent itself.
+   */
   onNotification(listener: (payload: string) => void): void {
     this.#client.on('notification', ({ payload }) => listener(payload ?? ''));
   }
@@ -182,7 +192,10 @@ export class PostgresSession {
     }
   }
 
-  /** Queries of one turn of the event loop, such as a savepoint and what follows it, are one write to the socket. */
+  /**
+   * Sends the queries of one turn of the event loop, such as a savepoint and the query after it, with one write to the
+   * socket.
+   */
   #sendTogether(): void {
     if (this.#isCorked) return;
     this.#isCorked = true;
@@ -239,7 +252,8 @@ function toRows<R>(fields: readonly pg.FieldDef[], rows: readonly Text[][]): R[]
 function sessionSettings({ schema, statementTimeoutMs, lockTimeoutMs }: SessionSettings): string {
   return [
     `set search_path to ${pg.escapeIdentifier(schema)}`,
-    // The wait for the write lock has its own limit; the batch sets the statement timeout after it.
+    // The wait for locks has a separate limit. The batch sets the final statement timeout once it has acquired the
+    // locks.
     `set statement_timeout to ${statementTimeoutMs + lockTimeoutMs}`,
     `set lock_timeout to ${lockTimeoutMs}`,
     `set timezone to 'UTC'`,
@@ -250,9 +264,9 @@ function sessionSettings({ schema, statementTimeoutMs, lockTimeoutMs }: SessionS
 }
 
 /**
- * Calls `over` after `ms` milliseconds in which the event loop ran: time in which it was blocked, or the process paused,
- * counts as one step of twenty, because the answer may have arrived unread meanwhile. Returns the function that cancels
- * it.
+ * Calls `over` after `ms` milliseconds during which the event loop ran. A period in which the event loop was blocked or
+ * the process was paused counts for at most one of {@link LOOP_STEPS} steps, because a response may have arrived
+ * without being read. Returns a function that cancels the timer.
  */
 function afterLoopTime(ms: number, over: () => void): () => void {
   const stepMs = Math.ceil(ms / LOOP_STEPS);

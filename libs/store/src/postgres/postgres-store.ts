@@ -31,7 +31,10 @@ const DEFAULT_SESSION_LIMITS: Omit<PostgresLimits, 'idleTimeoutMs'> = {
   poolSize: 4,
   writers: 4,
 };
-/** A process that is paused in a transaction blocks the others at most for its time limit plus this time. */
+/**
+ * A process that is paused in a transaction blocks other processes for at most the statement timeout plus this time,
+ * ms.
+ */
 const IDLE_GRACE_MS = 1_000;
 /** Time limit of each statement of a migration, and of the wait for another migrating process. */
 const MIGRATION_MS = 60_000;
@@ -54,7 +57,8 @@ export async function openPostgresStore<DB>(
     connectTimeoutMs: sessionLimits.connectTimeoutMs,
   };
   await prepareSchema(settings);
-  // Another process may be migrating, and a migration may take long; its commits do not count.
+  // Longer timeouts, because another process may be migrating and a migration can take long. A separate group commit,
+  // so that the commits of migrations are not counted.
   const patient = { ...settings, statementTimeoutMs: MIGRATION_MS, lockTimeoutMs: MIGRATION_MS };
   const connect = () => PostgresSession.open(patient, MIGRATION_IDLE);
   const alone = new PostgresGroupCommit({
@@ -73,7 +77,10 @@ export async function openPostgresStore<DB>(
   return new PostgresStore<DB>(settings, sessionLimits, { limits: all, scopeOf, observer });
 }
 
-/** The limits of the store options override those of the location, which override the defaults. */
+/**
+ * Returns the session limits: limits of the store options override the limits of the location, which override the
+ * defaults.
+ */
 function sessionLimitsOf(
   { limits }: PostgresLocation,
   { transactionTimeoutMs, busyTimeoutMs }: Partial<StoreLimits>,
@@ -86,7 +93,7 @@ function sessionLimitsOf(
   return { idleTimeoutMs: chosen.statementTimeoutMs + IDLE_GRACE_MS, ...chosen };
 }
 
-/** What the transactions of a store need besides its sessions. */
+/** Settings for the transactions of a store. */
 interface Writing {
   readonly limits: GroupCommitLimits;
   readonly scopeOf: (options: TransactionOptions) => WriteScope;
@@ -142,7 +149,8 @@ class PostgresStore<DB> implements Store<DB> {
       const message = `${this.#label} is on a standby server, which accepts no writes.`;
       throw new UnavailableError('STORE_UNREACHABLE', message);
     }
-    // The server may accept no further session, for example at its connection limit.
+    // If the last attempt to open a session for writes failed, runs an empty transaction, which opens a session unless
+    // the server still refuses it, for example at its connection limit.
     if (!this.#writer.reachable) (await this.#writer.enter({ background: true })).leave();
   }
 
@@ -170,7 +178,7 @@ class PostgresStore<DB> implements Store<DB> {
         return worked;
       });
       const result = await withTransactionTimeout(running, this.#timeoutMs, this.#label);
-      // Work that is still running may use the store again.
+      // The callback has resolved. Code that it started without awaiting it may use the store again.
       scope.active = false;
       await turn.finish();
       runAfterCommit(trx);
@@ -191,7 +199,7 @@ class PostgresStore<DB> implements Store<DB> {
   }
 
   async #drainAndClose(): Promise<void> {
-    // Earlier calls count as waiting.
+    // Waits one turn of the event loop, so that calls made before `close` are queued and complete.
     await nextEventLoopTurn();
     await this.#writer.drained();
     await Promise.all([this.#writer.close(), this.#readers.close()]);
@@ -207,7 +215,7 @@ class PostgresStore<DB> implements Store<DB> {
     if (this.#scopes.getStore()?.active !== true) return;
     throw new InternalError(
       'STORE_NESTED_TRANSACTION',
-      `${what} was used inside of a transaction of ${this.#label}, which would deadlock; use the transaction passed to the work.`,
+      `${what} was used inside a transaction of ${this.#label}, which would deadlock; use the transaction that is passed to the callback.`,
     );
   }
 

@@ -14,9 +14,9 @@ import { postgresDialect } from './postgres-dialect.ts';
 import type { PostgresGroupCommit } from './postgres-group-commit.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
 
-/** Kysely transactions in the turns of a writer. */
+/** Provides Kysely transactions that run in turns of a {@link PostgresGroupCommit}. */
 export class PostgresTransactions<DB> {
-  /** Its `transaction().execute()` runs in a background turn. */
+  /** The Kysely instance of the writer; `parent.transaction().execute()` runs in a background turn. */
   readonly parent: Kysely<DB>;
   readonly #driver: Driver;
   readonly #dialect: Dialect;
@@ -32,7 +32,7 @@ export class PostgresTransactions<DB> {
     const connection = new TurnConnection(turn);
     const dialect = this.#dialect;
     const executor = this.parent.getExecutor().withConnectionProvider({
-      // The session answers in order, so queries need not wait for each other.
+      // The session executes queries in order, so they do not need to wait for each other here.
       provideConnection: async (consumer) => consumer(connection),
     });
     const trx = new Transaction<DB>({
@@ -70,7 +70,7 @@ function turnDriver(writer: PostgresGroupCommit): Driver {
   return {
     init: done,
     acquireConnection: async () => new TurnConnection(await writer.enter({ background: true })),
-    // A turn begins inside of a transaction.
+    // The transaction is already open when a turn begins.
     beginTransaction: done,
     commitTransaction: async (held) => await turnOf(held).finish(),
     rollbackTransaction: async (held) => turnOf(held).leave(),

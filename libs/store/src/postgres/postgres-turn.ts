@@ -4,7 +4,7 @@ import type { TransactionOptions } from '../store.ts';
 import type { PostgresSession, SessionResult } from './postgres-session.ts';
 import type { WriteScope } from './write-locks.ts';
 
-/** The turn of one transaction on the writing session. */
+/** One write transaction, first queued and then run on a writing session. */
 export class PostgresTurn {
   readonly urgent: boolean;
   readonly background: boolean;
@@ -17,11 +17,11 @@ export class PostgresTurn {
   #session: PostgresSession | undefined;
   #state: 'new' | 'open' | 'over' = 'new';
   #failed = false;
-  /** The error of a statement that nothing waited for. */
+  /** The error of a statement whose response was not awaited. */
   #failure: unknown;
   #wrote = false;
 
-  /** @param caller from the observer of commits */
+  /** @param caller the value that the commit observer returned for the caller */
   constructor(
     { urgent = false, background = false }: TransactionOptions,
     scope: WriteScope,
@@ -31,7 +31,8 @@ export class PostgresTurn {
     this.background = background;
     this.scope = scope;
     this.caller = caller;
-    // Awaited by finish(); after a rollback nothing awaits it.
+    // `finish()` awaits this promise. After a rollback it is not awaited, so a rejection must not be reported as
+    // unhandled.
     this.#durable.promise.catch(() => undefined);
   }
 
@@ -45,7 +46,10 @@ export class PostgresTurn {
     return this.#wrote;
   }
 
-  /** Begins the turn; resolves when it has ended, maybe before all of its statements are answered. */
+  /**
+   * Begins the turn; resolves when the turn has ended, possibly before the server has responded to all of its
+   * statements.
+   */
   async serve(session: PostgresSession): Promise<'finished' | 'rolled back'> {
     this.#session = session;
     this.#state = 'open';
@@ -53,7 +57,7 @@ export class PostgresTurn {
     return await this.#ended.promise;
   }
 
-  /** Waits for the answers to its statements; resolves with the error that it ends with if one of them failed. */
+  /** Waits for the responses to all statements; resolves with the error of the transaction if a statement failed. */
   async answered(): Promise<unknown> {
     await Promise.allSettled(this.#inFlight);
     return this.#failed ? (this.#failure ?? transactionLost()) : undefined;
@@ -64,7 +68,7 @@ export class PostgresTurn {
     this.#started.reject(error);
   }
 
-  /** Reports whether the turn is durable. */
+  /** Reports that the turn is durable, or the error with which it failed. */
   answer(error?: unknown): void {
     if (error === undefined) this.#durable.resolve();
     else this.#durable.reject(error);
@@ -79,7 +83,8 @@ export class PostgresTurn {
   }
 
   /**
-   * Sends a statement that nothing waits for except the end of the turn, which fails with its error.
+   * Sends a statement without waiting for its response. The end of the turn waits for the response, and the turn fails
+   * with the error of the statement.
    * @throws InternalError STORE_TRANSACTION_ENDED, STORE_TRANSACTION_CONTROL
    */
   send(sql: string, parameters: readonly unknown[]): void {
@@ -94,7 +99,7 @@ export class PostgresTurn {
     if (this.#session === undefined || this.#state !== 'open') {
       throw new InternalError(
         'STORE_TRANSACTION_ENDED',
-        'A query ran after the end of its transaction; await every query inside of the work.',
+        'A query ran after the end of its transaction; await every query inside the transaction callback.',
       );
     }
     refuseTransactionControl(sql);
@@ -114,15 +119,16 @@ export class PostgresTurn {
       this.#wrote ||= result.wrote;
       return result;
     } catch (error) {
-      // PostgreSQL has aborted the transaction even if the work handles the error.
+      // PostgreSQL has aborted the transaction, even if the callback handles the error.
       this.#failed = true;
       if (kind === 'ahead') this.#failure ??= error;
-      // What failed before is the cause.
+      // If an earlier statement that was not awaited has failed, throws the error of that statement, which caused the
+      // present error.
       throw this.#failure ?? error;
     }
   }
 
-  /** Ends the turn with its changes; resolves when they are durable. */
+  /** Ends the turn and keeps its changes; resolves when they are durable. */
   async finish(): Promise<void> {
     this.#state = 'over';
     this.#ended.resolve('finished');
@@ -139,6 +145,6 @@ export class PostgresTurn {
 function transactionLost(): InternalError {
   return new InternalError(
     'STORE_TRANSACTION_LOST',
-    'A statement of the transaction failed and the work continued; it was rolled back.',
+    'A statement failed but the transaction callback continued; the transaction was rolled back.',
   );
 }

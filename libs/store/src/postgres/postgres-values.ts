@@ -3,7 +3,7 @@ import { InternalError } from '@writ/kernel';
 /** A column of a result. */
 export interface ResultField {
   readonly name: string;
-  /** The table of the column, or 0 for a computed one. */
+  /** The object id of the table of the column; 0 for a computed column. */
   readonly tableID: number;
   readonly dataTypeID: number;
 }
@@ -42,15 +42,15 @@ export function toSent(value: unknown, index: number): string | Buffer | null {
       if (value instanceof Uint8Array)
         return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
       if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
-      throw badParameter(index, `${typeof value} that no column can hold`);
+      throw badParameter(index, `of type ${typeof value}, which no column can store`);
   }
 }
 
 /**
- * The reader for a column; reads the same as SQLite for the same declared type:
- * `bigint` → bigint, `integer` (see {@link PostgresCompiler}) → number, `boolean` → boolean,
- * `timestamptz` → Date, `bytea` → Uint8Array. A computed integer is a number while that is exact,
- * else bigint; see {@link int64}.
+ * Returns the function that decodes a column. It returns the same values as the SQLite store for the same declared
+ * type: `bigint` → bigint, `integer` (see {@link PostgresCompiler}) → number, `boolean` → boolean, `timestamptz` →
+ * Date, `bytea` → Uint8Array. A computed integer is returned as a number if it is exact, otherwise as a bigint; see
+ * {@link int64}.
  */
 export function fieldReader({ tableID, dataTypeID }: ResultField): (text: string) => unknown {
   switch (dataTypeID) {
@@ -79,7 +79,7 @@ function readComputed(text: string): number | bigint {
   if (!WHOLE.test(text)) return Number(text);
   const value = BigInt(text);
   if (BigInt.asIntN(64, value) !== value) {
-    throw new InternalError('STORE_OVERFLOW', 'A computed integer does not fit 64 bits.');
+    throw new InternalError('STORE_OVERFLOW', 'A computed integer does not fit into 64 bits.');
   }
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
@@ -89,7 +89,7 @@ function readInteger(text: string): number {
   if (Number.isSafeInteger(value)) return value;
   throw new InternalError(
     'STORE_INEXACT_COLUMN',
-    'A column declared integer holds more than 2^53; its migration must declare it bigint.',
+    'A column declared integer contains a value beyond 2^53; declare the column bigint in its migration.',
   );
 }
 
@@ -97,7 +97,10 @@ function readInteger(text: string): number {
 function readTime(text: string): Date {
   const at = new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z'));
   if (!Number.isNaN(at.getTime())) return at;
-  throw new InternalError('STORE_INVALID_TIME', 'A stored time is not one that a Date can hold.');
+  throw new InternalError(
+    'STORE_INVALID_TIME',
+    'A stored time is outside the range of a JavaScript Date.',
+  );
 }
 
 function badParameter(index: number, what: string): InternalError {

@@ -1,23 +1,29 @@
 import { createHash } from 'node:crypto';
 import type { TransactionOptions } from '../store.ts';
 
-/** An advisory lock that a transaction needs; a shared one conflicts only with an exclusive one. */
+/** An advisory lock that a transaction needs. A shared lock conflicts only with an exclusive lock. */
 interface WriteLock {
-  /** A number for the server; equal for all processes. */
+  /** Key of the advisory lock; the same in all processes. */
   readonly key: string;
   readonly isShared: boolean;
 }
 
-/** The locks of a transaction below the lock of the schema; `everything` for one that takes that lock exclusively. */
+/**
+ * The locks that a transaction acquires in addition to the shared schema lock; `everything` if it acquires the schema
+ * lock exclusively.
+ */
 export type WriteScope = readonly WriteLock[] | 'everything';
 
-/** The lock of a schema, which every transaction takes, shared or exclusively. */
+/** The schema lock, which every transaction acquires in shared or exclusive mode. */
 const SCHEMA_LOCK = `hashtextextended('writ store ' || current_schema(), 0)`;
 
-/** Limit of the runs of one transaction: the lock table of the server has a limited size. */
+/**
+ * Maximum number of runs that a transaction locks individually; beyond it, the transaction takes the exclusive schema
+ * lock, because the lock table of the server is limited.
+ */
 const MAX_RUNS = 32;
 
-/** Returns the locks of the transactions on one schema. */
+/** Returns a function that returns the locks of a transaction on `schema`. */
 export function writeScopes(
   schema: string,
   { oneAtATime = false }: { readonly oneAtATime?: boolean | undefined } = {},
@@ -47,7 +53,7 @@ export class LockSet {
   readonly #locks = new Map<string, boolean>();
   #everything = false;
 
-  /** Adds the locks of a transaction; the stronger mode of a lock counts. */
+  /** Adds the locks of a transaction. If a lock is already in the set, the stronger mode is kept. */
   add(scope: WriteScope): void {
     if (scope === 'everything') {
       this.#everything = true;
@@ -58,7 +64,7 @@ export class LockSet {
     }
   }
 
-  /** Whether these locks suffice for a transaction. */
+  /** Whether these locks include all locks of a transaction. */
   covers(scope: WriteScope): boolean {
     if (this.#everything) return true;
     if (scope === 'everything') return false;
@@ -68,7 +74,7 @@ export class LockSet {
     });
   }
 
-  /** Whether a transaction must wait for the end of these locks. */
+  /** Whether a transaction must wait until these locks are released. */
   conflictsWith(scope: WriteScope): boolean {
     if (this.#everything) return true;
     if (scope === 'everything') return this.#locks.size > 0;
@@ -79,8 +85,8 @@ export class LockSet {
   }
 
   /**
-   * The expressions that acquire the locks, before anything else of the transaction. All processes acquire them in the
-   * same order, each in its final mode, so that they cannot deadlock.
+   * The SQL expressions that acquire the locks at the start of a transaction. All processes acquire locks in the same
+   * order, each directly in its final mode, so they cannot deadlock.
    */
   get calls(): readonly string[] {
     if (this.#everything) return [`pg_advisory_xact_lock(${SCHEMA_LOCK})`];

@@ -2,14 +2,14 @@ import type { Kysely, Transaction } from 'kysely';
 import { type PreparedWrite, prepareWrite } from './prepared-query.ts';
 import { beforeCommit, TransactionValue } from './transaction-state.ts';
 
-/** Most rows in one statement. */
+/** Maximum number of rows in one statement. */
 const MAX_ROWS = 32;
 
-/** Which rows a {@link DeferredInsert} writes. */
+/** Options of {@link DeferredInsert}. */
 interface Options<DB, Row> {
   readonly table: keyof DB & string;
   readonly columns: readonly (keyof Row & string)[];
-  /** A row whose value in this column exists already is skipped. */
+  /** Unique column; a row is skipped if the table already contains a row with the same value. */
   readonly unlessExists?: keyof Row & string;
 }
 
@@ -17,8 +17,9 @@ interface Options<DB, Row> {
 type Cells = readonly unknown[];
 
 /**
- * Inserts rows of one table at the end of the transaction that adds them, many in one statement: for rows that the
- * transaction itself does not read, such as events (CO-1). They are stored together with everything else, or not at all.
+ * Collects rows for one table and inserts them at the end of the transaction, many rows per statement. Intended for
+ * rows that the transaction itself does not read, such as events (CO-1). The rows are committed or rolled back with the
+ * transaction.
  */
 export class DeferredInsert<DB, Row extends object> {
   readonly #options: Options<DB, Row>;
@@ -29,7 +30,7 @@ export class DeferredInsert<DB, Row extends object> {
     this.#options = options;
   }
 
-  /** Adds a row to those that `trx` inserts at its end, in the order in which they are added. */
+  /** Adds a row; `trx` inserts the added rows at its end, in the order in which they were added. */
   add(trx: Transaction<DB>, row: Row): void {
     this.#rows.of(trx).push(row);
     beforeCommit(trx, this, () => this.#flush(trx));
@@ -49,7 +50,7 @@ export class DeferredInsert<DB, Row extends object> {
     return cells;
   }
 
-  /** There are as many forms of the query as there are numbers of rows. */
+  /** Returns the prepared insert for `count` rows; one statement is prepared per number of rows. */
   #query(count: number): PreparedWrite<DB, Cells> {
     const known = this.#queries.get(count);
     if (known !== undefined) return known;

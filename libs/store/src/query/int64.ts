@@ -1,9 +1,9 @@
 import { InternalError } from '@writ/kernel';
 
 /**
- * Converts a computed value (`sum`, `max`, `count`, `coalesce`) to an exact 64-bit integer. Columns declared `bigint`
- * read as bigint already; computed values have no declared type and are a number while that is exact, else a bigint
- * (EM-4).
+ * Converts a computed value (`sum`, `max`, `count`, `coalesce`) to an exact 64-bit integer. Queries return columns
+ * declared `bigint` as bigint already. A computed value has no declared type: it is returned as a number if a number
+ * represents it exactly, otherwise as a bigint (EM-4).
  * @throws InternalError STORE_INVALID_INT64 if the value is not an integer or was already rounded
  */
 export function int64(value: unknown): bigint {

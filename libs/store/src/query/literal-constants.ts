@@ -10,7 +10,8 @@ class LiteralConstants extends OperationNodeTransformer {
   protected override transformPrimitiveValueList(
     node: PrimitiveValueListNode,
   ): PrimitiveValueListNode {
-    // A list of primitive values has parameters only; the other kind is compiled in the same places.
+    // A primitive value list compiles to parameters only. A `ValueListNode`, which can contain literals, is valid in
+    // the same places.
     return ValueListNode.create(node.values.map(valueNode)) as unknown as PrimitiveValueListNode;
   }
 
@@ -26,8 +27,9 @@ function valueNode(value: unknown): ValueNode {
 const transformer = new LiteralConstants();
 
 /**
- * Compiles the strings of a query as literals. SQLite compiles a statement again at each execution if a parameter is compared
- * with the column of a partial index, and PostgreSQL can use such an index for a literal only, once it has a generic plan.
+ * Compiles the string constants of a query as literals instead of parameters. If the column of a partial index is
+ * compared with a parameter, SQLite recompiles the statement at every execution, and PostgreSQL cannot use the index in
+ * a generic plan.
  */
 export const literalConstants: KyselyPlugin = {
   transformQuery: ({ node, queryId }) => transformer.transformNode(node, queryId),

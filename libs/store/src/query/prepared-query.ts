@@ -9,7 +9,7 @@ export type PreparedQuery<DB, P, R> = (db: Kysely<DB>, values: P) => Promise<Que
 /** Runs a statement with the given values in a transaction. */
 export type PreparedWrite<DB, P> = (trx: Kysely<DB>, values: P) => Promise<void>;
 
-/** Stands for a value that is known when the query runs. */
+/** Placeholder for a value that is passed when the query runs. */
 class Placeholder {
   readonly name: string;
 
@@ -17,7 +17,7 @@ class Placeholder {
     this.name = name;
   }
 
-  /** A query that reads a value while it is built would be valid for that value only. */
+  /** Throws, because a query that reads a value while it is built would be valid only for that value. */
   [Symbol.toPrimitive](): never {
     throw new InternalError(
       'STORE_INVALID_PREPARED_QUERY',
@@ -27,9 +27,9 @@ class Placeholder {
 }
 
 /**
- * Builds and compiles a query on its first run and caches the SQL, because building takes longer than running.
- * `build` receives placeholders, which it may only pass to the query builder; the SQL must not depend on values. String
- * constants of `build` become literals.
+ * Builds and compiles a query on its first run and caches the SQL, because building takes longer than running. `build`
+ * receives placeholders, which it may only pass to the query builder: the SQL must not depend on the values. String
+ * constants in `build` are compiled as literals.
  */
 export function prepareQuery<DB, P extends object, R>(
   build: (db: Kysely<DB>, values: P) => Compilable<R>,
@@ -42,9 +42,9 @@ export function prepareQuery<DB, P extends object, R>(
 }
 
 /**
- * As {@link prepareQuery}, for a statement whose result its transaction does not need. On PostgreSQL the transaction continues
- * before it is answered: statements in a row take one round trip, and an error fails the next query or the commit (CO-1). A later
- * query of the transaction sees its effect.
+ * Like {@link prepareQuery}, for a statement whose result the transaction does not need. On PostgreSQL the
+ * transaction continues without waiting for the response, so consecutive statements share a round trip, and an error
+ * fails the next query or the commit (CO-1). Later queries of the transaction see the effect of the statement.
  */
 export function prepareWrite<DB, P extends object>(
   build: (db: Kysely<DB>, values: P) => Compilable<unknown>,
@@ -56,7 +56,10 @@ export function prepareWrite<DB, P extends object>(
   };
 }
 
-/** Builds and compiles a query on its first use; returns it with the parameters of a set of values. */
+/**
+ * Returns a function that builds and compiles the query at its first call and returns it with the parameters for the
+ * given values.
+ */
 function compiledOnce<DB, P extends object, R>(
   build: (db: Kysely<DB>, values: P) => Compilable<R>,
 ): (db: Kysely<DB>, values: P) => { compiled: CompiledQuery<R>; parameters: readonly unknown[] } {
@@ -95,7 +98,10 @@ function preparedFrom<P, R>(compiled: CompiledQuery<R>): Prepared<P, R> {
   return { compiled, sources };
 }
 
-/** The given columns of a row, for `values()` and `set()` of a prepared query, which need every name. */
+/**
+ * Returns the given columns of a row, for `values()` and `set()` of a prepared query, which need explicit column names
+ * because a placeholder row cannot be enumerated.
+ */
 export function pickColumns<T extends object, const K extends keyof T>(
   row: T,
   columns: readonly K[],
@@ -104,8 +110,8 @@ export function pickColumns<T extends object, const K extends keyof T>(
 }
 
 /**
- * Prepares one query for each combination of columns that callers change. Every property of `changes` counts, so none
- * may be undefined.
+ * Prepares one query for each combination of changed columns. Every property of `changes` is treated as a changed
+ * column, even if its value is undefined.
  */
 export function preparePerColumns<C extends string, Q>(
   prepare: (columns: readonly C[]) => Q,

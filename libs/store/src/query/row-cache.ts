@@ -11,8 +11,8 @@ import {
 type AnyDatabase = Pick<Kysely<unknown>, 'isTransaction'>;
 
 /**
- * Limits of the cached rows of one kind. Nearly every statement looks up a row, so lookups do not reorder the entries,
- * which would cost time.
+ * Limits of the cached rows of one kind. The oldest entry is evicted first (FIFO), not the least recently used one,
+ * because reordering entries at every lookup would be too expensive.
  */
 const LIMITS = {
   name: 'rows',
@@ -27,20 +27,20 @@ interface CachedRows<V> {
   readonly rows: ByteCache<V>;
 }
 
-/** The rows that a {@link RowCache} caches. */
+/** Options of {@link RowCache}. */
 interface RowCacheOptions {
   /**
-   * Whether no other transaction writes such a row while one that reads it is open, as with the rows of a run that the
-   * transaction declares: on PostgreSQL they are cached until it ends.
+   * Whether the transaction that reads a row holds a lock that prevents other transactions from writing it, as for rows
+   * of the run that the transaction declares. On PostgreSQL such rows are cached until the transaction ends.
    */
   readonly areLocked?: boolean;
 }
 
 /**
- * Caches rows of one kind that nearly every request reads, across transactions on SQLite, where all of them use one
- * writer that notices other processes. Code that writes such a row must `set` its new state or `delete` it right
- * after the statement. Values must not be modified. Outside of transactions nothing is cached, and on PostgreSQL only
- * locked rows are, within one transaction.
+ * Caches rows of one kind that nearly every request reads. On SQLite rows are cached across transactions, because all
+ * transactions use one writer, which detects writes of other processes. On PostgreSQL only locked rows are cached, and
+ * only within one transaction. Outside of transactions nothing is cached. Code that writes a row of this kind must
+ * `set` the new row or `delete` its key directly after the statement. Cached values must not be modified.
  */
 export class RowCache<V> {
   readonly #cached = new WeakMap<CacheGeneration, CachedRows<V>>();
@@ -51,7 +51,7 @@ export class RowCache<V> {
     this.#areLocked = areLocked;
   }
 
-  /** The row as of this transaction; undefined if it must be read. */
+  /** Returns the cached row as this transaction sees it; undefined if the row must be read from the database. */
   get(db: AnyDatabase, key: string): V | undefined {
     return this.#rows(db)?.get(key);
   }
@@ -66,19 +66,22 @@ export class RowCache<V> {
     this.#rows(db)?.delete(key);
   }
 
-  /** Removes the rows whose key begins with `prefix`, such as those of a run that ended. */
+  /** Removes the rows whose keys begin with `prefix`, such as the rows of a run that has ended. */
   deletePrefix(db: AnyDatabase, prefix: string): void {
     const rows = this.#rows(db);
     if (rows instanceof ByteCache) rows.deletePrefix(prefix);
     else for (const key of rows?.keys() ?? []) if (key.startsWith(prefix)) rows?.delete(key);
   }
 
-  /** Removes all rows of the kind, when this transaction has changed unknown ones. */
+  /** Removes all rows of this kind, for a transaction that does not know which rows it has changed. */
   clear(db: AnyDatabase): void {
     this.#rows(db)?.clear();
   }
 
-  /** Whether the rows of this transaction are cached for later ones: on SQLite, while it is open. */
+  /**
+   * Whether rows that this transaction caches are available to later transactions: true on SQLite while the transaction
+   * is open.
+   */
   keeps(db: AnyDatabase): boolean {
     return cacheGenerationOf(db) !== undefined;
   }

@@ -6,12 +6,12 @@ type RunQuery = (
   parameters: readonly unknown[],
 ) => QueryResult<unknown> | Promise<QueryResult<unknown>>;
 
-/** Sends a compiled statement whose result is not needed; its error undoes the transaction. */
+/** Sends a compiled statement whose result is not needed; an error of the statement rolls back the transaction. */
 type SendWrite = (sql: string, parameters: readonly unknown[]) => void;
 
 /**
- * The validity of cached rows of one database. All become invalid when another process has written or when a
- * write was rolled back.
+ * Tracks the validity of the cached rows of one database. All cached rows become invalid when another process has
+ * written to the database or a write was rolled back.
  */
 export class CacheGeneration {
   #current = 0;
@@ -32,7 +32,7 @@ interface CacheScope {
   readonly isOpen: () => boolean;
 }
 
-/** What belongs to a transaction besides its rows. It ends with the transaction. */
+/** In-memory state of a transaction or of a store's `db`. Discarded with the transaction. */
 class TransactionState {
   /** Undefined: queries go through Kysely. */
   run: RunQuery | undefined;
@@ -40,7 +40,7 @@ class TransactionState {
   send: SendWrite | undefined;
   /** Undefined: no row is cached. */
   cache: CacheScope | undefined;
-  /** Work at its end, by owner, in the order of registration. */
+  /** Functions to run at the end of the transaction, by owner, in the order of registration. */
   beforeCommit: Map<object, () => Promise<void>> | undefined;
   afterCommit: (() => void)[] | undefined;
   /** The values of each {@link TransactionValue}. */
@@ -59,7 +59,7 @@ function stateOf(trx: object): TransactionState {
 
 /**
  * Lets compiled queries of a store's `db` or of a transaction bypass Kysely's layers of promises.
- * @param send where a statement takes a round trip, for those that need not wait for it
+ * @param send sends a statement without waiting for its response; for databases where a statement takes a round trip
  */
 export function connectDirectly<DB>(db: Kysely<DB>, run: RunQuery, send?: SendWrite): void {
   const state = stateOf(db);
@@ -79,8 +79,8 @@ export async function runCompiled<DB, R>(
 }
 
 /**
- * Runs a compiled statement whose result its transaction does not need: where it takes a round trip, only the commit
- * waits for it.
+ * Runs a compiled statement whose result the transaction does not need. If statements take a round trip, only the next
+ * query or the commit waits for its response.
  */
 export async function runCompiledWrite<DB>(
   db: Kysely<DB>,
@@ -109,13 +109,14 @@ export function enableRowCache(
 /** Returns the generation of the rows that `trx` may use; undefined when it may use none. */
 export function cacheGenerationOf(trx: object): CacheGeneration | undefined {
   const cache = states.get(trx)?.cache;
-  // Rolled back work may still be running and may have read its own writes.
+  // The callback of a rolled back transaction may still run and may have read its own uncommitted writes, which must
+  // not be cached.
   return cache?.isOpen() === true ? cache.generation : undefined;
 }
 
 /**
- * Runs `work` once at the end of `trx`, inside it: what it throws undoes the transaction. The first registration of an
- * `owner` counts; owners begin in the order of their registration.
+ * Runs `work` once at the end of `trx`, inside the transaction; an error that it throws rolls back the transaction.
+ * Only the first registration of an `owner` is used. The functions start in the order of registration.
  */
 export function beforeCommit(trx: object, owner: object, work: () => Promise<void>): void {
   const state = stateOf(trx);
@@ -124,8 +125,8 @@ export function beforeCommit(trx: object, owner: object, work: () => Promise<voi
 }
 
 /**
- * Runs what was registered for the end of `trx`; the store calls it once, after the work of the transaction. No owner
- * waits for another one, so that their statements share a round trip.
+ * Runs the functions registered with `beforeCommit` for `trx`; the store calls it once, after the callback of the
+ * transaction. The functions run concurrently, so that their statements share a round trip.
  */
 export async function runBeforeCommit(trx: object): Promise<void> {
   const state = states.get(trx);
@@ -137,7 +138,7 @@ export async function runBeforeCommit(trx: object): Promise<void> {
     try {
       await work();
     } catch (cause) {
-      // The first in time has aborted the transaction of the others.
+      // Keeps the first error, which caused the others by aborting the transaction.
       failure ??= { cause };
     }
   };
@@ -146,8 +147,8 @@ export async function runBeforeCommit(trx: object): Promise<void> {
 }
 
 /**
- * Runs `action` when `trx` is durable, and never when it is undone: for what cannot be undone, such as a count or a line
- * of the log. It must not throw.
+ * Runs `action` once `trx` is durable, and never if `trx` is rolled back. For effects that cannot be rolled back, such
+ * as a metric or a log line. It must not throw.
  */
 export function afterCommit(trx: object, action: () => void): void {
   const state = stateOf(trx);
@@ -155,7 +156,7 @@ export function afterCommit(trx: object, action: () => void): void {
   state.afterCommit.push(action);
 }
 
-/** Runs what was registered for `trx`, in order; the store calls it once, after the commit. */
+/** Runs the actions registered with `afterCommit` for `trx`, in order; the store calls it once, after the commit. */
 export function runAfterCommit(trx: object): void {
   const state = states.get(trx);
   const registered = state?.afterCommit;
@@ -164,7 +165,7 @@ export function runAfterCommit(trx: object): void {
   for (const action of registered) action();
 }
 
-/** A value of which each transaction has one of its own, such as what it reports after its commit. */
+/** A value that is kept separately for each transaction, such as the data that it reports after its commit. */
 export class TransactionValue<T> {
   readonly #create: () => T;
 
@@ -172,7 +173,7 @@ export class TransactionValue<T> {
     this.#create = create;
   }
 
-  /** The value of a transaction, created at the first use. */
+  /** Returns the value of a transaction; creates it at the first call. */
   of(trx: object): T {
     const state = stateOf(trx);
     state.values ??= new Map();

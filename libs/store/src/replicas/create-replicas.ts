@@ -4,13 +4,13 @@ import { settingsOf } from './leadership.ts';
 import type { Claim, Replicas } from './replicas.ts';
 import { SessionReplicas } from './session-replicas.ts';
 
-/** Creates the replicas of the store that `db` reads. */
+/** Creates the {@link Replicas} of this process for the store of `db`. */
 export function createReplicas<DB>(db: Kysely<DB>): Replicas {
   const settings = settingsOf(db);
   return settings === undefined ? new SingleProcess() : new SessionReplicas(settings);
 }
 
-/** A store of one process: every other id in it belongs to a previous process. */
+/** Replicas of a single-process store: every other replica id in the store belongs to a previous process. */
 class SingleProcess implements Replicas {
   readonly id = newId('rep');
   readonly shared = false;

@@ -11,7 +11,7 @@ export interface Leadership {
   release(): Promise<void>;
 }
 
-/** The server ends an idle session, and with it the leadership, after this time. */
+/** Idle timeout after which the server ends the session and thereby the leadership, ms. */
 const IDLE_TIMEOUT_MS = 15_000;
 const VALID_MS = 10_000;
 const RENEW_MS = 4_000;
@@ -29,7 +29,7 @@ export function enableLeadership<DB>(db: Kysely<DB>, settings: SessionSettings):
   shared.set(db, settings);
 }
 
-/** The settings of further sessions on the store that `db` reads; undefined for a store of one process. */
+/** Returns the settings for opening additional sessions on the store of `db`; undefined for a single-process store. */
 export function settingsOf<DB>(db: Kysely<DB>): SessionSettings | undefined {
   return shared.get(db);
 }
@@ -41,8 +41,8 @@ export function leadershipOf<DB>(db: Kysely<DB>, name: string): Leadership {
 }
 
 /**
- * A session-level advisory lock: a dead process loses it at once, a paused or disconnected one after
- * `IDLE_TIMEOUT_MS`, by when it no longer considers itself the leader.
+ * Leadership by a session-level advisory lock. A dead process loses the lock at once; a paused or disconnected process
+ * loses it after `IDLE_TIMEOUT_MS`, when it has already stopped considering itself the leader.
  */
 class SessionLeadership implements Leadership {
   readonly #settings: SessionSettings;

@@ -3,32 +3,37 @@ import { newId } from '@writ/kernel';
 import { PostgresSession, type SessionSettings } from '../postgres/postgres-session.ts';
 import type { Claim, Replicas } from './replicas.ts';
 
-/** The server ends an idle session with its locks after this time, for example that of a paused process. */
+/**
+ * Idle timeout after which the server ends a session and releases its locks, for example the session of a paused
+ * process, ms.
+ */
 const IDLE_TIMEOUT_MS = 15_000;
-/** A session is valid for this time after the start of its last answered renewal, whatever the network does. */
+/** Time for which a session is valid after the start of its last successful renewal, even if the network fails, ms. */
 const VALID_MS = 10_000;
 const RENEW_MS = 4_000;
 /**
- * One transaction for all notifications of a turn: each transaction that notifies wakes every listening session of the database,
- * which reads them in a transaction of its own.
+ * Sends all notifications of one turn of the event loop in one transaction, because each transaction with a
+ * notification wakes every listening session of the database.
  */
 const NOTIFY = 'select pg_notify($1, payload) from json_array_elements_text($2::json) as payload';
 /** Interval between two checks of the session. */
 const CHECK_MS = 500;
-/** A process may reconnect within this time after a broken connection or a server restart. */
+/** Time for a process to reconnect after a broken connection or a server restart before it is considered dead, ms. */
 export const GRACE_MS = 3_000;
-/** An absence that was not observed for this time may have been interrupted. */
+/**
+ * Time without a check after which an absence is forgotten, because the process may have been present in between, ms.
+ */
 const FORGET_ABSENCE_MS = 10_000;
 
-/** A process that was absent at every check from the first to the last. */
+/** Times of the first and the last of consecutive checks at which a process was absent. */
 interface Absence {
   readonly since: number;
   readonly lastAt: number;
 }
 
 /**
- * Replicas on one PostgreSQL schema. Each holds locks in its own session, which are released with the process: at
- * once when it dies, after `IDLE_TIMEOUT_MS` when it is paused or disconnected.
+ * Replicas that share a PostgreSQL schema. Each replica holds advisory locks in a separate session. The server releases
+ * them at once when the process dies, and after `IDLE_TIMEOUT_MS` when it is paused or disconnected.
  */
 export class SessionReplicas implements Replicas {
   readonly id = newId('rep');
@@ -77,7 +82,7 @@ export class SessionReplicas implements Replicas {
     return dead;
   }
 
-  /** Records that a process is absent; returns for how long it was absent at every check. */
+  /** Records that a process is absent; returns the time since the first check of the current absence, ms. */
   #absentMs(id: string): number {
     const now = performance.now();
     for (const [other, { lastAt }] of this.#absent) {
@@ -89,7 +94,7 @@ export class SessionReplicas implements Replicas {
   }
 
   async claim(name: string): Promise<Claim | undefined> {
-    // A session can acquire the same lock twice.
+    // Checked here, because the same session could acquire the lock a second time.
     if (this.#claimed.has(name)) return undefined;
     this.#claimed.add(name);
     let session: PostgresSession;
@@ -110,7 +115,7 @@ export class SessionReplicas implements Replicas {
         held = false;
         this.#claimed.delete(name);
         if (session.broken) return;
-        // A session that breaks now releases the lock as well.
+        // If the session breaks now, the server releases the lock as well.
         await session
           .run(`select pg_advisory_unlock(${lockOf(`claim ${name}`)})`)
           .catch(() => undefined);
@@ -148,7 +153,7 @@ export class SessionReplicas implements Replicas {
     if (session === undefined || session.broken || this.#stopped) return;
     session
       .query(NOTIFY, [this.#channel, JSON.stringify(payloads)])
-      // The session is reopened soon, and the others poll.
+      // Ignored: the session is reopened soon, and the other replicas also poll.
       .catch(() => undefined);
   }
 
@@ -168,7 +173,10 @@ export class SessionReplicas implements Replicas {
     session.run('select true').then(answered, () => undefined);
   }
 
-  /** Whether the server cannot have ended the session: an unresponsive one is not broken yet. */
+  /**
+   * Whether the session is certainly still open on the server. A session is not marked as broken when the server stops
+   * responding, so the time of the last renewal is checked too.
+   */
   #isValid(session: PostgresSession): boolean {
     const isCurrent = session === this.#session && !session.broken;
     return isCurrent && performance.now() - this.#renewedAt < VALID_MS;
@@ -192,7 +200,8 @@ export class SessionReplicas implements Replicas {
     try {
       await session.run(`select pg_advisory_lock(${lockOf(`replica ${this.id}`)})`);
     } catch (error) {
-      // The server may not have ended the previous session yet; each attempt opens another.
+      // The lock may still be held by the previous session, which the server has not ended yet. Closes the new session,
+      // because the next attempt opens another one.
       await session.close();
       throw error;
     }
@@ -210,12 +219,15 @@ export class SessionReplicas implements Replicas {
   }
 }
 
-/** Hashed, because every user of the database can listen and must not see ids of tenants and runs. */
+/**
+ * Returns the hash of a topic, because every user of the database can listen to notifications and must not see ids of
+ * tenants and runs.
+ */
 function nameOf(topic: string): string {
   return createHash('sha256').update(topic).digest('base64url').slice(0, 22);
 }
 
-/** Another process holds the claim. */
+/** Thrown when another process holds the claim. */
 class ClaimedByOther extends Error {}
 
 function lockOf(name: string): string {

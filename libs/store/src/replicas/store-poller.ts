@@ -1,6 +1,6 @@
 import type { Replicas } from './replicas.ts';
 
-/** What a process polls in the store because another replica may have written it. */
+/** Options of {@link StorePoller}. */
 export interface StorePollerOptions {
   readonly replicas: Replicas;
   /** Hints on this topic cause a poll at once. */
@@ -14,7 +14,7 @@ export interface StorePollerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Polls at each hint of another replica and at an interval, one poll at a time. */
+/** Polls the store for changes of other replicas, at each hint and at an interval, one poll at a time. */
 export class StorePoller {
   readonly #options: StorePollerOptions;
   readonly #unsubscribe: () => void;
@@ -43,7 +43,7 @@ export class StorePoller {
   #poll(): void {
     const { isNeeded, poll, onError } = this.#options;
     if (this.#isStopped || !isNeeded()) return;
-    // The current poll may not see changes since it began.
+    // Polls again after the current poll, which may not see changes made after it began.
     this.#again = this.#polling !== undefined;
     this.#polling ??= poll()
       .catch(onError)

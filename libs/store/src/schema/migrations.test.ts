@@ -36,7 +36,7 @@ function nameOf(location: StoreLocation): string {
 }
 
 describe.each(KEPT)('migrations of a store in %s', (place) => {
-  it('run once in the order of their names, later ones afterwards', async () => {
+  it('run once, in the order of their names, and new migrations run at the next start', async () => {
     const location = await emptyLocation(place);
     expect(await openAndClose(location, first)).toEqual(['first']);
     expect(await openAndClose(location, first)).toEqual(['first']);
@@ -62,7 +62,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     expect(await openAndClose(location, first)).toEqual(['first']);
   });
 
-  it('reject a database that is newer than the code with its name and version (SYS-3)', async () => {
+  it('reject a database that is newer than the code, naming the database and its version (SYS-3)', async () => {
     const location = await emptyLocation(place);
     await openAndClose(location, both);
     await expect(open(location, first)).rejects.toMatchObject({
@@ -83,7 +83,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     });
   });
 
-  it('reject a new one that sorts before an applied one', async () => {
+  it('reject a new migration that sorts before an applied migration', async () => {
     const location = await emptyLocation(place);
     await openAndClose(location, { '0002_second': table('second') });
     await expect(open(location, both)).rejects.toMatchObject({

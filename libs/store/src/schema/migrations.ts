@@ -5,11 +5,11 @@ import { type Migration, Migrator } from 'kysely/migration';
 /** Migrations by name. A released name is never changed or reused. */
 export type Migrations = Readonly<Record<string, Migration>>;
 
-/** Refuses a database that is not the expected one. */
+/** Rejects a database that is not the expected one. */
 export interface MigrationGuard {
-  /** Called when no migration was applied yet. */
+  /** Called if no migration has been applied yet. */
   refuseEmpty(): void;
-  /** Called after the missing migrations, in their transaction. */
+  /** Called after the missing migrations have run, in the same transaction. */
   check(trx: Kysely<unknown>): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export async function migrate(
       await guard?.check(trx as unknown as Kysely<unknown>);
       return;
     }
-    // A database that cannot be reached or has no space left: the same start succeeds later.
+    // The database is unreachable or out of space, so the start can succeed later without changes.
     if (isWritError(error)) throw error;
     const failed = results?.find(({ status }) => status === 'Error')?.migrationName;
     throw new InternalError(

@@ -24,7 +24,7 @@ export class Column<T> {
   readonly isNullable: boolean;
   readonly isUnique: boolean;
   readonly defaultTo: unknown;
-  /** Never set; carries `T`. */
+  /** Never set at run time; only binds the type parameter `T`. */
   declare readonly columnType: T;
 
   constructor(
@@ -37,17 +37,17 @@ export class Column<T> {
     this.defaultTo = defaultTo;
   }
 
-  /** The same column, which may be null. */
+  /** Returns the same column, but nullable. */
   nullable(): Column<T | null> {
     return new Column(this.type, { ...this, isNullable: true });
   }
 
-  /** The same column with a default, so that an insert may omit it. */
+  /** Returns the same column with a default, so that an insert may omit the column. */
   default(value: T): Column<Generated<T>> {
     return new Column(this.type, { ...this, defaultTo: value });
   }
 
-  /** The same column, in which no value occurs twice. */
+  /** Returns the same column with a unique constraint. */
   unique(): Column<T> {
     return new Column(this.type, { ...this, isUnique: true });
   }
@@ -59,7 +59,7 @@ interface ColumnOptions {
   readonly defaultTo?: unknown;
 }
 
-/** The columns that a {@link table} can have. They read as the same type on SQLite and PostgreSQL. */
+/** The column types of a {@link table}. A column is read as the same JavaScript type on SQLite and PostgreSQL. */
 export const column = {
   /** Text, compared and sorted by code point. */
   text: <T extends string = string>() => new Column<T>('text'),
@@ -70,7 +70,7 @@ export const column = {
   /** A floating-point number. */
   real: () => new Column<number>('real'),
   boolean: () => new Column<boolean>('boolean'),
-  /** A point in time; written by the clock of the service, never by SQL. */
+  /** A point in time, taken from the clock of the service, never from SQL. */
   timestamp: () => new Column<Date>('timestamptz'),
   bytes: () => new Column<Uint8Array>('bytea'),
   /**
@@ -82,7 +82,7 @@ export const column = {
 
 type Columns = Readonly<Record<string, Column<unknown>>>;
 
-/** What a {@link table} is declared with; `N` are the names of its columns. */
+/** The definition of a {@link table}; `N` is the union of its column names. */
 export interface TableOptions<C extends Columns, N extends string = keyof C & string> {
   readonly columns: C;
   /** Omitted for a table with a `position`. */
@@ -95,7 +95,7 @@ export interface TableOptions<C extends Columns, N extends string = keyof C & st
 
 interface TableIndex<N extends string> {
   readonly on: readonly N[];
-  /** The condition of a partial index, or several that all hold. */
+  /** The condition of a partial index, or several conditions that must all be true. */
   readonly where?: Condition<N> | readonly Condition<N>[];
 }
 
@@ -151,7 +151,10 @@ export function table<const N extends string, C extends Columns>(
   return { name, definition, columns, create: (db) => createTable(db, name, definition) };
 }
 
-/** The migrations of a database that no release has changed yet: one that creates all tables. */
+/**
+ * Returns the migrations of a database whose schema has not changed since its first release: one migration that creates
+ * all tables.
+ */
 export function initialMigration(tables: readonly Pick<Table, 'create'>[]): Migrations {
   return {
     '0001_initial': {

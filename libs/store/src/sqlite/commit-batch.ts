@@ -10,7 +10,7 @@ export interface BatchWork {
   readonly caller: unknown;
   readonly background: boolean;
   state: WorkState;
-  /** False for the first work of a batch, which needs none. */
+  /** Whether the transaction runs in a savepoint; false for the first transaction of a batch, which needs none. */
   savepoint: boolean;
   writesBefore: number;
 }
@@ -27,8 +27,8 @@ interface Finisher {
 }
 
 /**
- * Several transactions, one after the other, under one commit; a failed one is rolled back alone. Finished work
- * resolves only when the commit is durable.
+ * Runs several transactions one after the other with one shared commit. A failed transaction is rolled back alone.
+ * Finished transactions resolve only when the shared commit is durable.
  */
 export class CommitBatch {
   /** Whether the commit skips fsync, so that a power failure may lose it. */
@@ -47,12 +47,12 @@ export class CommitBatch {
     this.#connection = connection;
   }
 
-  /** The callers of transactions that wrote, after the commit. */
+  /** The callers of the transactions that wrote; set by the commit. */
   get callers(): readonly unknown[] {
     return this.#callers;
   }
 
-  /** Whether the shared transaction was lost, so that no work may join. */
+  /** Whether the shared transaction was rolled back as a whole, so that no further transaction can join. */
   get lost(): boolean {
     return this.#lost;
   }
@@ -97,11 +97,12 @@ export class CommitBatch {
     if (work.state !== 'open') return;
     work.state = 'rolled back';
     const connection = this.#connection;
-    // Work that only read has cached no row that is rolled back.
+    // A transaction that only read has not cached any row that is rolled back.
     if (connection.writes !== work.writesBefore) connection.cacheGeneration.invalidate();
     try {
       if (!connection.inTransaction) {
-        // Some failures (a full disk, ON CONFLICT ROLLBACK) roll back more than their own savepoint.
+        // Some failures (a full disk, ON CONFLICT ROLLBACK) roll back the whole shared transaction, not only the
+        // savepoint.
         this.#lose(transactionLost());
       } else if (work.savepoint) {
         connection.run('ROLLBACK TO work');
@@ -159,7 +160,7 @@ export class CommitBatch {
     try {
       if (this.#connection.inTransaction) this.#connection.run('ROLLBACK');
     } catch {
-      // The callers were answered already; the next begin retries and reports the error.
+      // The callers have already received an error; the next `begin` retries the rollback and reports its error.
       this.#lost = true;
     }
   }
@@ -180,7 +181,7 @@ export class CommitBatch {
   }
 }
 
-/** The error for a transaction that one of its statements has ended. */
+/** Returns the error for transactions that were rolled back because a statement ended the shared transaction. */
 export function transactionLost(): InternalError {
   return new InternalError(
     'STORE_TRANSACTION_LOST',

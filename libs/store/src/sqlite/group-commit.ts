@@ -16,8 +16,8 @@ export interface GroupCommitLimits {
 }
 
 /**
- * Runs write transactions one after the other in order of arrival, urgent ones first, and commits waiting ones together
- * (group commit); each still succeeds or fails alone.
+ * Runs write transactions one after the other in order of arrival, urgent transactions first, and commits waiting
+ * transactions together (group commit). Each transaction succeeds or fails independently of the others.
  */
 export class GroupCommit {
   readonly #connection: SqliteConnection;
@@ -28,7 +28,7 @@ export class GroupCommit {
   #isCommitting = false;
   /** Reads that wait until the commit is durable. */
   readonly #reads: (() => void)[] = [];
-  /** Ends the wait of transactions that may wait. */
+  /** Runs the waiting transactions when the first commit delay ends. */
   #timer: NodeJS.Timeout | undefined;
   #isClosing = false;
   #commits = 0;
@@ -50,7 +50,7 @@ export class GroupCommit {
 
   /**
    * Waits for a turn, which the caller must end.
-   * @param commitDelayMs longest wait for a transaction that shares its commit
+   * @param commitDelayMs longest wait for another transaction with which to share the commit, ms
    * @throws OverloadedError STORE_QUEUE_FULL
    */
   enter(kind: TurnKind, commitDelayMs = 0): Promise<Turn> {
@@ -60,7 +60,7 @@ export class GroupCommit {
       return Promise.reject(
         new OverloadedError(
           'STORE_QUEUE_FULL',
-          `The queue of ${label} is full: ${limit} transactions are waiting, the limit maxQueued. Try again later.`,
+          `The transaction queue of ${label} is full (maxQueued: ${limit}); retry later.`,
           { limit: String(limit) },
         ),
       );
@@ -75,20 +75,20 @@ export class GroupCommit {
     return turn.started;
   }
 
-  /** Runs `read` on committed data, which must be durable before anything follows from it. */
+  /** Runs `read` on committed data; waits for a commit in progress, so that the data is durable. */
   read<T>(read: () => T): T | Promise<T> {
     if (!this.#isCommitting) return read();
     return new Promise<void>((resolve) => this.#reads.push(resolve)).then(read);
   }
 
-  /** Runs every waiting transaction without a further wait; resolves when none is left. */
+  /** Runs all waiting transactions without their commit delay; resolves when none is left. */
   async drained(): Promise<void> {
     this.#isClosing = true;
     this.#drainIfDue();
     await this.#draining;
   }
 
-  /** Runs the waiting transactions if one of them must not wait, or sets the timer for the first that is due. */
+  /** Runs the waiting transactions if one of them is due; otherwise sets the timer for the first that becomes due. */
   #drainIfDue(): void {
     if (this.#draining !== undefined) return;
     clearTimeout(this.#timer);
@@ -100,7 +100,7 @@ export class GroupCommit {
     }
   }
 
-  /** Whether a waiting transaction must not wait for another one; the others run with it. */
+  /** Whether a waiting transaction is due, which means that all waiting transactions run now. */
   get #isDue(): boolean {
     const now = this.#isClosing ? Number.POSITIVE_INFINITY : performance.now();
     return this.#waiting.some(({ dueAt }) => dueAt <= now);
@@ -126,8 +126,8 @@ export class GroupCommit {
   }
 
   /**
-   * Collects transactions that arrive in the same turn of the event loop, and while more keep arriving: a commit
-   * costs more than a further turn. I/O is not starved.
+   * Waits for transactions that arrive in the same turn of the event loop, and continues to wait as long as more arrive
+   * in each turn, because a commit costs more than another turn. Does not starve I/O.
    */
   async #gather(): Promise<void> {
     let found: number;

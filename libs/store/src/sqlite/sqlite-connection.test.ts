@@ -33,7 +33,7 @@ describe('a SQLite connection', () => {
     expect(connection.query(insert, Object.values(nothing)).rows).toEqual([nothing]);
   });
 
-  it('computes with exact integers for number parameters (EM-4)', () => {
+  it('binds whole numbers as integers, so that arithmetic is exact (EM-4)', () => {
     const connection = inMemory();
     connection.query('insert into t (big) values (?)', [2n ** 60n + 1n]);
     connection.query('update t set big = big + ?', [2]);
@@ -66,7 +66,7 @@ describe('a SQLite connection', () => {
     }
   });
 
-  it('rejects an integer that exceeds a number (EM-4)', () => {
+  it('rejects a value beyond 2^53 in a column declared integer (EM-4)', () => {
     const connection = inMemory();
     connection.query('insert into t (small) values (?)', [2n ** 53n]);
     expect(() => connection.query('select small from t', [])).toThrow(
@@ -98,7 +98,7 @@ describe('a SQLite connection', () => {
     expect(() => connection.run('insert into child values (1)')).toThrow(/FOREIGN KEY/);
   });
 
-  it('uses WAL whose commits a sync makes durable in a directory with owner permissions only', () => {
+  it('uses WAL with synchronous NORMAL, in a directory that only the owner can access', () => {
     const folder = tempFolder();
     const file = folder.file('data/new/service.db');
     const connection = SqliteConnection.openWriter(file, file);
@@ -112,7 +112,7 @@ describe('a SQLite connection', () => {
     connection.close();
   });
 
-  it('creates files with owner permissions only, also in an existing directory and with any umask (BD-1)', () => {
+  it('creates files that only the owner can access, even in a shared directory and with umask 0 (BD-1)', () => {
     const folder = tempFolder();
     mkdirSync(folder.file('shared'), { mode: 0o755 });
     const file = folder.file('shared/service.db');

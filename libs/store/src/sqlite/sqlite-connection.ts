@@ -12,11 +12,11 @@ export const MEMORY = ':memory:';
 
 const STATEMENT_CACHE_SIZE = 500;
 /**
- * Pages in the write-ahead log after which a commit copies them to the database, 16 MB. The copy blocks the thread for
- * two syncs; a page that several commits changed is copied once.
+ * Size of the write-ahead log in pages (16 MB) at which a commit runs a checkpoint. The checkpoint blocks the thread
+ * for two fsyncs, but copies each page only once, even if several commits changed it.
  */
 const CHECKPOINT_PAGES = 4_000;
-// Readers wait only during the recovery of a write-ahead log.
+// Busy timeout of readers, which wait only while a write-ahead log is recovered.
 const READ_TIMEOUT_MS = 1_000;
 const WRITE = /^\s*(with\b.*\b)?(insert|update|delete|replace)\b/is;
 const SCHEMA_CHANGE = /^\s*(create|alter|drop)\b/i;
@@ -25,7 +25,7 @@ interface PreparedQuery {
   readonly statement: StatementSync;
   readonly columns: readonly { readonly name: string; readonly read: ColumnReader }[];
   readonly changesSchema: boolean;
-  /** Whether it may write, even if it returns rows. */
+  /** Whether the statement may write, even if it returns rows. */
   readonly isWrite: boolean;
 }
 
@@ -40,7 +40,7 @@ export class SqliteConnection {
   readonly #file: string;
   #writes = 0;
   #version: unknown;
-  /** The write-ahead log, once it was synced. */
+  /** File descriptor of the write-ahead log, opened at the first sync. */
   #log: number | undefined;
   #failure: UnavailableError | undefined;
 
@@ -51,11 +51,11 @@ export class SqliteConnection {
   }
 
   /**
-   * Opens `file` for reading and writing; creates it with its directory if needed. Commits survive a crash of the
-   * process when they return, and a power failure after {@link sync}: WAL with synchronous NORMAL. Waits up to
-   * `busyTimeoutMs` for another writing process, which blocks the thread.
-   * @throws UnavailableError STORE_WAL_UNSUPPORTED, STORE_DISK_FAILED, STORE_BUSY; DataLossError STORE_CORRUPT; what
-   *   mkdirSync throws if the directory cannot be created
+   * Opens `file` for reading and writing; creates it with its directory if needed. Uses WAL with synchronous NORMAL: a
+   * commit survives a crash of the process once it returns, and a power failure after {@link sync}. While another
+   * process writes, blocks the thread for up to `busyTimeoutMs`.
+   * @throws UnavailableError STORE_WAL_UNSUPPORTED, STORE_DISK_FAILED, STORE_BUSY; DataLossError STORE_CORRUPT; the
+   *   error of mkdirSync if the directory cannot be created
    */
   static openWriter(file: string, label: string, busyTimeoutMs = 1_000): SqliteConnection {
     return SqliteConnection.#translating(label, () => {
@@ -91,8 +91,8 @@ export class SqliteConnection {
   }
 
   /**
-   * Makes all commits durable, as synchronous FULL does in COMMIT, in another thread (CO-1). After a failure,
-   * what is on disk is unknown, so nothing is read or written until the file is opened again.
+   * Makes all commits durable in a thread pool thread; synchronous FULL would do so in COMMIT on this thread (CO-1).
+   * After a failure the content of the disk is unknown, so all reads and writes fail until the file is opened again.
    * @throws UnavailableError STORE_DISK_FAILED
    */
   async sync(): Promise<void> {
@@ -107,7 +107,7 @@ export class SqliteConnection {
     }
   }
 
-  /** @throws UnavailableError STORE_DISK_FAILED after a failed {@link sync} */
+  /** Throws UnavailableError STORE_DISK_FAILED after a failed {@link sync}. */
   assertUsable(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }
@@ -142,7 +142,7 @@ export class SqliteConnection {
     this.query(sql, []);
   }
 
-  /** Invalidates cached rows if another connection has written; called at the begin of a transaction. */
+  /** Invalidates cached rows if another connection has written; called at the beginning of a transaction. */
   detectOtherWriters(): void {
     const [row] = this.query<{ readonly data_version: number }>('PRAGMA data_version', []).rows;
     if (row?.data_version === this.#version) return;
@@ -195,15 +195,15 @@ function syncFile(file: number): Promise<void> {
 }
 
 /**
- * Creates the file and its folder for their owner only, whatever the umask. The files of the write-ahead log get the
- * permissions of the database (https://sqlite.org/wal.html).
+ * Creates the file and its folder with access for the owner only, whatever the umask. The files of the write-ahead log
+ * get the permissions of the database (https://sqlite.org/wal.html).
  */
 function createPrivate(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   try {
     closeSync(openSync(file, 'ax', 0o600));
   } catch {
-    // The file exists, or SQLite names what is wrong when it opens the file.
+    // The file already exists, or SQLite reports the error when it opens the file.
   }
 }
 

@@ -35,7 +35,7 @@ class Adapter extends SqliteAdapter {
     return true;
   }
 
-  // SQLite supports it; an interrupted migration is rolled back.
+  // SQLite supports transactional DDL, so an interrupted migration is rolled back.
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
@@ -49,7 +49,10 @@ class Introspector extends SqliteIntrospector {
     this.#db = db;
   }
 
-  /** Tables without columns: migrations look for names, and columns take a tenth of the start of a service. */
+  /**
+   * Returns the tables without their columns: migrations need only the names, and reading columns takes a tenth of the
+   * start time of a service.
+   */
   override async getTables(): Promise<TableMetadata[]> {
     const { rows } = await sql<{ name: string }>`
       select name from sqlite_master
@@ -58,7 +61,7 @@ class Introspector extends SqliteIntrospector {
   }
 }
 
-/** A driver whose transactions run in turns of `group` and share its commits. */
+/** Returns a driver whose transactions run in turns of `group` and share commits. */
 export function transactionDriver(
   connection: SqliteConnection,
   group: GroupCommit,
@@ -75,7 +78,7 @@ export function transactionDriver(
   };
 }
 
-/** A driver for reads outside of transactions, which `query` runs. */
+/** Returns a driver for reads outside of transactions, which it runs with `query`. */
 export function readDriver(
   query: (compiled: CompiledQuery) => Promise<QueryResult<unknown>>,
 ): Driver {
@@ -109,11 +112,11 @@ export class TransactionConnection implements DatabaseConnection {
     if (this.turn.state !== 'open') {
       throw new InternalError(
         'STORE_TRANSACTION_ENDED',
-        'A query ran after the end of its transaction; await every query inside of the work.',
+        'A query ran after the end of its transaction; await every query inside the transaction callback.',
       );
     }
     refuseTransactionControl(sql);
-    // Otherwise a query after a statement that ended the transaction would commit alone.
+    // Without this check, a query after a statement that ended the transaction would be committed on its own.
     if (!this.#connection.inTransaction) throw transactionLost();
     return this.#connection.query<R>(sql, parameters);
   }

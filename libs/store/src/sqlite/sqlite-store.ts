@@ -17,7 +17,7 @@ import { SqliteTransactions } from './sqlite-transactions.ts';
 
 /** Limits of a store; each has a default. */
 export interface StoreLimits extends GroupCommitLimits {
-  /** Time limit of a transaction without its wait, ms; after it the transaction is rolled back. */
+  /** Time limit of a transaction, excluding its wait in the queue, ms; a transaction that exceeds it is rolled back. */
   readonly transactionTimeoutMs: number;
   /** Maximum wait for another writing process, ms, which blocks this process. */
   readonly busyTimeoutMs: number;
@@ -39,7 +39,7 @@ export interface StoreOptions {
   readonly service: string;
   readonly limits?: Partial<StoreLimits>;
   readonly observer?: CommitObserver | undefined;
-  /** What was seen of the database; it must not be behind that. */
+  /** The recorded mark of the database; an older or different database is rejected. */
   readonly marker?: StoreMarker | undefined;
 }
 
@@ -138,7 +138,7 @@ class SqliteStore<DB> implements Store<DB> {
         });
         return await withTransactionTimeout(worked, this.#timeoutMs, this.#writer.label);
       } finally {
-        // Work that is still running may use the store again.
+        // The callback has ended or timed out. Code of the callback that is still running may use the store again.
         scope.active = false;
       }
     }, options.commitDelayMs);
@@ -164,7 +164,8 @@ class SqliteStore<DB> implements Store<DB> {
   }
 
   async #drainAndClose(): Promise<void> {
-    // Kysely requests a turn after some microtasks; earlier calls count as waiting.
+    // Waits one turn of the event loop, so that calls made before `close` are queued and complete: Kysely queues a
+    // transaction only after some microtasks.
     await nextEventLoopTurn();
     await this.#group.drained();
     this.#reader?.close();
@@ -186,14 +187,18 @@ class SqliteStore<DB> implements Store<DB> {
   }
 
   /**
-   * The connection that reads committed data: the writer between transactions, whose pages are in memory, while another
-   * connection reads them again after each write (CO-1). A select cannot write.
+   * Returns the connection for a read of committed data. If no transaction is open, a select, which cannot write, uses
+   * the writer, because the writer has cached the pages that the reader would read again after each write (CO-1). All
+   * other reads use the reader.
    */
   #committedBy(sql: string, reader: SqliteConnection): SqliteConnection {
     return sql.startsWith('select ') && !this.#writer.inTransaction ? this.#writer : reader;
   }
 
-  /** An in-memory database has one connection, which would show uncommitted data. */
+  /**
+   * Reads an in-memory database in a turn between transactions, because its only connection would also show uncommitted
+   * data.
+   */
   async #readInTurn(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
     const turn = await this.#group.enter('read');
     try {
@@ -209,7 +214,7 @@ class SqliteStore<DB> implements Store<DB> {
     if (this.#scopes.getStore()?.active !== true) return;
     throw new InternalError(
       'STORE_NESTED_TRANSACTION',
-      `${what} was used inside of a transaction of ${this.#writer.label}, which would deadlock; use the transaction passed to the work.`,
+      `${what} was used inside a transaction of ${this.#writer.label}, which would deadlock; use the transaction that is passed to the callback.`,
     );
   }
 

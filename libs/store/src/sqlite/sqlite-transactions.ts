@@ -6,7 +6,7 @@ import { sqliteDialect, TransactionConnection, transactionDriver } from './sqlit
 import type { TurnKind } from './turn.ts';
 
 /**
- * Transactions in turns of `group`: like Kysely's `transaction().execute()` without its layers of promises.
+ * Runs transactions in turns of `group`, like Kysely's `transaction().execute()` but with fewer layers of promises.
  */
 export class SqliteTransactions<DB> {
   readonly #connection: SqliteConnection;
@@ -26,8 +26,8 @@ export class SqliteTransactions<DB> {
   }
 
   /**
-   * Runs `work` in a transaction, which is rolled back if it throws; resolves when it is durable.
-   * @param commitDelayMs longest wait for another transaction that shares the commit
+   * Runs `work` in a transaction, which is rolled back if `work` throws; resolves when the transaction is durable.
+   * @param commitDelayMs longest wait for another transaction with which to share the commit, ms
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED
    */
   async run<T>(work: (trx: Transaction<DB>) => Promise<T>, commitDelayMs = 0): Promise<T> {

@@ -26,14 +26,14 @@ export function toBound(value: unknown, index: number): SQLInputValue {
     default:
       if (value === null || value instanceof Uint8Array) return value;
       if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
-      throw badParameter(index, `${typeof value} that no column can hold`);
+      throw badParameter(index, `of type ${typeof value}, which no column can store`);
   }
 }
 
 /**
- * The reader for a column by its declared type, as on PostgreSQL: `bigint` →
- * bigint, `boolean` → boolean, `timestamptz` → Date, other integers → number. A computed column has
- * no declared type: number while that is exact, else bigint; see {@link int64}.
+ * Returns the function that converts values of a column by its declared type, the same as on PostgreSQL: `bigint` →
+ * bigint, `boolean` → boolean, `timestamptz` → Date, other integers → number. A computed column has no declared type:
+ * an integer is returned as a number if it is exact, otherwise as a bigint; see {@link int64}.
  */
 export function readerFor(declaredType: string | null): ColumnReader {
   switch (declaredType?.toLowerCase()) {
@@ -60,7 +60,7 @@ const readDeclared: ColumnReader = (value) => {
   if (isExactNumber(value)) return Number(value);
   throw new InternalError(
     'STORE_INEXACT_COLUMN',
-    'A column declared integer holds more than 2^53; its migration must declare it bigint.',
+    'A column declared integer contains a value beyond 2^53; declare the column bigint in its migration.',
   );
 };
 

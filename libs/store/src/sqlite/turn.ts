@@ -1,12 +1,12 @@
 import type { BatchWork, CommitBatch, WorkState } from './commit-batch.ts';
 
 /**
- * The kind of a turn: an urgent transaction, one that a request waits for, a background one, a background one with relaxed
- * durability, or a read.
+ * The kind of a turn: an urgent transaction, a transaction that a request waits for, a background transaction, a
+ * background transaction with relaxed durability, or a read.
  */
 export type TurnKind = 'urgent' | 'foreground' | 'background' | 'relaxed' | 'read';
 
-/** The turn of one transaction on the writing connection. */
+/** One transaction, or one read of an in-memory database, first queued and then run on the writing connection. */
 export class Turn implements BatchWork {
   readonly kind: TurnKind;
   readonly caller: unknown;
@@ -17,10 +17,10 @@ export class Turn implements BatchWork {
   readonly #ended = Promise.withResolvers<void>();
   #batch: CommitBatch | undefined;
 
-  /** Until when it may wait for a transaction that shares its commit, by the monotonic clock, ms. */
+  /** Monotonic time until which the transaction may wait for another one with which to share the commit, ms. */
   readonly dueAt: number;
 
-  /** @param caller from the observer of commits */
+  /** @param caller the value that the commit observer returned for the caller */
   constructor(kind: TurnKind, caller?: unknown, dueAt = 0) {
     this.kind = kind;
     this.dueAt = dueAt;
@@ -47,7 +47,7 @@ export class Turn implements BatchWork {
     this.#batch?.begin(this);
   }
 
-  /** Ends the turn with its changes; resolves when they are durable. */
+  /** Ends the turn and keeps its changes; resolves when they are durable. */
   finish(): Promise<void> {
     const durable = this.#batch?.finish(this);
     this.#ended.resolve();

@@ -1,7 +1,7 @@
 import { cacheSizes } from '@writ/kernel';
 import type { Metrics } from './metrics.ts';
 
-/** Registers the metrics of the caches of this process, by name. */
+/** Registers the size metrics of all caches of this process, with the cache name as label. */
 export function observeCaches(metrics: Metrics): void {
   if (!metrics.enabled) return;
   metrics.observe('cacheBytes', () =>

@@ -27,7 +27,7 @@ function metered() {
 }
 
 describe('metrics', () => {
-  it('use the names and labels of the table (SYS-1)', async () => {
+  it('use the names and labels of the METRICS table (SYS-1)', async () => {
     const { telemetry, points } = metered();
     telemetry.metrics.count('cost', { 'writ.tenant': 'acme' }, 1_500);
     telemetry.metrics.count('cost', { 'writ.tenant': 'acme' }, 500);

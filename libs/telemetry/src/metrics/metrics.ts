@@ -23,7 +23,10 @@ export interface Metrics {
   count(metric: MetricsOfKind<'counter'>, labels?: Labels, value?: number): void;
   /** Records a value of a histogram. */
   record(metric: MetricsOfKind<'histogram'>, value: number, labels?: Labels): void;
-  /** Registers `read`, which returns the values of a gauge for every export; a failure omits them once. */
+  /**
+   * Registers `read`, which is called at every export and returns the values of a gauge. When it fails, that export
+   * omits the gauge.
+   */
   observe(
     metric: MetricsOfKind<'gauge'>,
     read: () => Promise<readonly Observation[]> | readonly Observation[],
@@ -31,10 +34,13 @@ export interface Metrics {
 }
 
 const TENANT = 'writ.tenant';
-/** Tenants beyond this number share a series anyway. */
+/** Maximum number of tenants with series initialized to 0; the label cap combines further tenants in one series. */
 const MAX_TENANTS = 100;
 
-/** The series that a service has at 0: those of a tenant, or those without one. */
+/**
+ * Returns the series that a service initializes to 0: the series of `tenant`, or, when `tenant` is undefined, the
+ * series without a tenant label.
+ */
 function zeroSeries(service: string, tenant?: string): [MetricKey, Labels][] {
   return (Object.keys(METRICS) as MetricKey[]).flatMap((key) => {
     const row: MetricRow = METRICS[key];
@@ -57,7 +63,7 @@ export const NO_METRICS: Metrics = {
 };
 
 /**
- * Creates the metrics of a service on `meter`; every instrument is created on first use, rare counters with 0 (see
+ * Creates the metrics of a service on `meter`. Every instrument is created on first use; rare counters start at 0 (see
  * `zero` in the table).
  */
 export function createMetrics(meter: Meter, service: string, caps = new LabelCaps()): Metrics {

@@ -4,8 +4,8 @@ import { METRICS, type MetricKey } from './table.ts';
 const UNITS: Readonly<Record<string, string>> = { s: '_seconds', '1': '_ratio' };
 
 /**
- * Returns the Prometheus name of a metric, as translated by the collector's exporter; for a histogram without
- * the suffixes `_bucket`, `_count` and `_sum`.
+ * Returns the Prometheus name of a metric, as the exporter of the collector translates it. The name of a histogram is
+ * returned without the suffixes `_bucket`, `_count` and `_sum`.
  */
 export function prometheusName(key: MetricKey): string {
   const { name, unit, kind } = METRICS[key];

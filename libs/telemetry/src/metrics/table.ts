@@ -5,12 +5,15 @@ import {
   ATTR_GEN_AI_TOKEN_TYPE,
 } from '../genai.ts';
 
-/** Seconds, from a local call to a slow model. */
+/** Upper bounds of histogram buckets in seconds, from the duration of a local call to that of a slow model call. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const TOKENS = [1, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576];
 const SIZES = [1, 2, 4, 8, 16, 32, 64];
 
-/** The definition of a metric. Names with `writ.` are Writ's own, the others those of the conventions. */
+/**
+ * The definition of a metric. Names that start with `writ.` are defined by Writ; other names are from the OpenTelemetry
+ * semantic conventions.
+ */
 export interface MetricRow {
   readonly name: string;
   readonly kind: 'counter' | 'histogram' | 'gauge';
@@ -21,8 +24,9 @@ export interface MetricRow {
   readonly from: string;
   readonly about: string;
   /**
-   * For a rare counter, the values of its labels except the tenant: its series exist with 0 from the start, or from the
-   * first time that a counter of the service names the tenant, so that the first event is an increase.
+   * For a rare counter: the values of its labels, except the tenant label. The series of all combinations start at 0,
+   * so that the first event is visible as an increase. Series without a tenant label are created when the service
+   * starts, the series of a tenant when a counter of the service first has this tenant as a label.
    */
   readonly zero?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of the histogram buckets. */
@@ -44,7 +48,7 @@ export const METRICS = {
     unit: 's',
     labels: RPC_LABELS,
     from: 'every',
-    about: 'Duration of handled calls; error.type is the reason of failed ones',
+    about: 'Duration of handled calls; error.type is the reason code of failed calls',
     buckets: SECONDS,
   },
   rpcCalled: {
@@ -88,7 +92,7 @@ export const METRICS = {
     labels: ['writ.cache'],
     from: 'every',
     about:
-      'Estimated memory of the caches of the process, by name; services in one process report the same',
+      'Estimated memory of the caches of the process, by name; services in one process report the same value',
   },
   cacheEntries: {
     name: 'writ.cache.entries',
@@ -96,7 +100,8 @@ export const METRICS = {
     unit: '{entry}',
     labels: ['writ.cache'],
     from: 'every',
-    about: 'Entries in the caches of the process, by name; services in one process report the same',
+    about:
+      'Entries in the caches of the process, by name; services in one process report the same value',
   },
   certificateExpiry: {
     name: 'writ.tls.certificate.expiry',
@@ -105,7 +110,7 @@ export const METRICS = {
     labels: ['writ.certificate', 'writ.fingerprint'],
     from: 'every',
     about:
-      'Time until a certificate in use expires: of the service, the edge, or an authority (by fingerprint); negative after expiry',
+      'Time until a certificate in use (of the service, the edge or, by fingerprint, an authority) expires; negative after expiry',
   },
   clockOffset: {
     name: 'writ.clock.offset',
@@ -131,7 +136,7 @@ export const METRICS = {
     unit: '{transaction}',
     labels: [],
     from: 'every',
-    about: 'Transactions that shared a commit',
+    about: 'Number of transactions in one commit',
     buckets: SIZES,
   },
   commitSeconds: {
@@ -165,7 +170,7 @@ export const METRICS = {
     unit: '{event}',
     labels: ['writ.event', 'error.type'],
     from: 'every',
-    about: 'Events published to the bus; error.type is the reason of failed ones',
+    about: 'Events published to the bus; error.type is the reason code of failed attempts',
   },
   delivered: {
     name: 'writ.bus.deliveries',
@@ -357,7 +362,7 @@ export const METRICS = {
     unit: '{call}',
     labels: ['writ.tenant', 'writ.tool', 'writ.status'],
     from: 'tool-gateway',
-    about: 'Tool calls with an outcome, including rejected ones',
+    about: 'Tool calls with an outcome, including rejected calls',
   },
   toolSeconds: {
     name: 'writ.tool.call.duration',
@@ -382,7 +387,7 @@ export const METRICS = {
     unit: '{lease}',
     labels: ['writ.resumed'],
     from: 'agent-worker',
-    about: 'Leases acquired; resumed when the agent had run before',
+    about: 'Leases acquired; `writ.resumed` is true when the agent had run before',
   },
   leaseEnds: {
     name: 'writ.agents.lease_ends',
@@ -390,7 +395,8 @@ export const METRICS = {
     unit: '{lease}',
     labels: ['writ.outcome'],
     from: 'agent-worker',
-    about: 'Leases that ended, by outcome; lost when another worker claimed the agent',
+    about:
+      'Leases that ended, by outcome; the outcome is `lost` when another worker claimed the agent',
   },
   steps: {
     name: 'writ.agents.steps',

@@ -21,7 +21,7 @@ describe('a collector', () => {
   it.each(ways)(
     'receives traces, metrics and logs of every service over %s (SYS-1)',
     async (protocol, url) => {
-      // Read by OpenTelemetry's exporters themselves.
+      // OpenTelemetry's exporters read this variable.
       vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-key=abc');
       const written: string[] = [];
       const make = (service: string) =>

@@ -29,8 +29,8 @@ interface Line {
 }
 
 /**
- * Returns a stream that writes every line to `stream` and also exports it as a log record of its span
- * (SYS-1). Lines are exported as written, so that redacted fields stay redacted.
+ * Returns a stream that writes every line to `stream` and also exports it as a log record with the trace id and span id
+ * of the line (SYS-1). Lines are exported as written, so that redacted fields stay redacted.
  */
 export function recordLines(
   stream: DestinationStream,

@@ -35,21 +35,31 @@ const USERS_CONF = resolve(import.meta.dirname, '../../../../deploy/nats/users.c
 export interface DistributedOptions {
   /** The example to run, or its name; default `refund-desk`. */
   readonly example?: Example | string;
-  /** Number of replicas of every service but agent-proxy, or per service; default 2, of agent-proxy none. */
+  /**
+   * Number of replicas: one number for every service except agent-proxy, or a number per service. Default: 2 per
+   * service, and 0 for agent-proxy.
+   */
   readonly replicas?: number | Partial<ReplicaCounts>;
   /** Environment variables of every replica on top of the defaults. */
   readonly env?: Readonly<Record<string, string>>;
   /** Whether all connections use TLS; mutual TLS between services. */
   readonly tls?: boolean;
-  /** Source tree that the replicas run at first; default: this repository. See {@link Replica.start}. */
+  /**
+   * Source tree that the replicas run when they are first started; default: this repository. See {@link Replica.start}.
+   */
   readonly build?: string;
   /** Additional environment variables of one replica. */
   readonly envOf?: (replica: ReplicaId) => Readonly<Record<string, string>>;
-  /** The workers that alone serve a tenant, by tenant, with keys and the schema `agent_worker_<tenant>` of their own. */
+  /**
+   * Dedicated workers by tenant: they serve only this tenant, and have separate keys and the separate schema
+   * `agent_worker_<tenant>`.
+   */
   readonly tenantWorkers?: TenantWorkers;
   /** Whether a test sets the clock of each replica; requires libfaketime. */
   readonly fakeClocks?: boolean;
-  /** Keeps the tables of all services on a file system of this size; requires the permission to mount. */
+  /**
+   * Size in MB of a file system that stores the tables of all services; requires the permission to mount file systems.
+   */
   readonly diskMb?: number;
   /** Whether connections pass through fault proxies; default true. Without them `fail` and `cut` throw. */
   readonly faultProxies?: boolean;
@@ -267,7 +277,10 @@ async function startNats(
   });
 }
 
-/** Accepts only clients that present a certificate of the CA. */
+/**
+ * Returns the TLS section of the NATS configuration. NATS then accepts only clients that present a certificate of the
+ * CA.
+ */
 function natsTls({ certFile, keyFile, caFile }: TestCertificates): string {
   const files = { cert_file: certFile('nats'), key_file: keyFile('nats'), ca_file: caFile };
   const lines = Object.entries(files).map(([name, file]) => `${name}: ${JSON.stringify(file)}`);

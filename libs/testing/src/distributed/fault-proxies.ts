@@ -32,7 +32,7 @@ export class FaultProxies {
   }
 
   /**
-   * Injects a fault into every connection from `from` to `to`, but not into those the other way.
+   * Injects a fault into every connection from `from` to `to`, but not into connections in the opposite direction.
    * @throws Error when no proxy matches
    */
   fail(from: Selector, to: Selector, fault: ProxyFault): void {

@@ -5,7 +5,7 @@ import type { DedicatedPostgres } from '../postgres/index.ts';
 import type { FaultProxies } from './fault-proxies.ts';
 import { type PartName, type ReplicaId, type ReplicaName, variableOf } from './parts.ts';
 
-/** The workers that alone serve a tenant, by tenant. */
+/** The dedicated workers of each tenant, which serve only this tenant. */
 export type TenantWorkers = Readonly<Record<string, readonly ReplicaName[]>>;
 
 /** Settings that all replicas of a platform share. */
@@ -22,14 +22,14 @@ export interface SharedSettings {
   /** Present with TLS. */
   readonly certificates: TestCertificates | undefined;
   readonly tenantWorkers: TenantWorkers;
-  /** Parent folder of the keys of pools. */
+  /** Folder below which each pool of dedicated workers has its data folder with its keys. */
   readonly dataDir: string;
 }
 
 /** The ports of one replica. */
 export interface ReplicaPorts {
   readonly port: number;
-  /** Port of the public listener of a supervisor, or of the one for external agents. */
+  /** Port of the public listener of a supervisor, or of the listener of agent-proxy for external agents. */
   readonly edgePort: number;
 }
 
@@ -65,7 +65,10 @@ export async function replicaSettings(
   };
 }
 
-/** Where others call a service; workers that alone serve a tenant are not among the addresses of all workers. */
+/**
+ * Returns the variables with the addresses of a service. The dedicated workers of a tenant are listed in
+ * WRIT_AGENT_WORKER_POOLS, not in the address of agent-worker.
+ */
 function addressSettings(
   service: ServiceName,
   addresses: ReadonlyMap<ReplicaName, string>,
@@ -85,7 +88,7 @@ function addressSettings(
   };
 }
 
-/** The workers of a pool have keys and tables of their own (SYS-6). */
+/** Returns the variables that give the workers of a pool separate keys and tables (SYS-6); empty for other replicas. */
 function poolSettings({ name }: ReplicaId, { tenantWorkers, dataDir }: SharedSettings) {
   const [tenant] = Object.keys(tenantWorkers).filter((each) => tenantWorkers[each]?.includes(name));
   if (tenant === undefined) return {};
@@ -96,7 +99,7 @@ function poolSettings({ name }: ReplicaId, { tenantWorkers, dataDir }: SharedSet
   };
 }
 
-/** agent-proxy publishes and receives no events. */
+/** Returns the variables for the connection to NATS; none for agent-proxy, which publishes and receives no events. */
 async function natsSettings(
   { service }: ReplicaId,
   { natsPassword, certificates }: Pick<SharedSettings, 'natsPassword' | 'certificates'>,

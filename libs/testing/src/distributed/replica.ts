@@ -8,11 +8,11 @@ import type { FakeClock } from '../faults/index.ts';
 import type { ReplicaId, ReplicaName } from './parts.ts';
 
 const REPOSITORY = resolve(import.meta.dirname, '../../../..');
-/** Compilation takes a third of a start; the cache shares it between processes. */
+/** Folder of the compile cache that all replicas share: compiling the modules takes a third of the start time. */
 const COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'writ-compile-cache');
 const KEPT_LINES = 200;
 
-/** Children that one shared `exit` listener kills. */
+/** Running child processes; a shared `exit` listener kills them. */
 const RUNNING = new Set<ChildProcess>();
 process.once('exit', () => {
   for (const child of RUNNING) child.kill('SIGKILL');
@@ -34,8 +34,8 @@ export interface Replica {
   readonly log: readonly string[];
   /**
    * Starts it on the same address; resolves when it listens.
-   * @param build root of the source tree to run from now on, with its node_modules; default: as before, at
-   *   first this repository
+   * @param build root of the source tree to run from now on, with its node_modules; default: the tree of the previous
+   *   start, or this repository at the first start
    */
   start(build?: string): Promise<void>;
   /** Sends SIGKILL; resolves when the process has exited. */
@@ -47,7 +47,8 @@ export interface Replica {
   /** Sends SIGCONT. */
   resume(): void;
   /**
-   * Sets its wall clock ahead of the machine's, or behind it when negative, also across restarts.
+   * Sets its wall clock `aheadMs` ahead of the clock of the machine, or behind it when negative. The offset remains
+   * after a restart.
    * @throws Error when the platform has no fake clocks
    */
   setClock(aheadMs: number): void;
@@ -156,7 +157,10 @@ export class ReplicaProcess implements Replica {
     return code;
   }
 
-  /** Files of this repository, such as those of the example, are those of the build. */
+  /**
+   * Returns the environment in which paths inside this repository, such as the files of the example, refer to `build`
+   * instead.
+   */
   #envOf(build: string): Record<string, string> {
     return Object.fromEntries(
       Object.entries(this.#env).map(([name, value]) => [

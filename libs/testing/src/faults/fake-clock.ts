@@ -39,7 +39,7 @@ export class FakeClock {
       LD_PRELOAD: library,
       FAKETIME_TIMESTAMP_FILE: file,
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
-      // Times of files stay those of the file system.
+      // File timestamps are not faked.
       NO_FAKE_STAT: '1',
       // Seconds between two readings of the file.
       FAKETIME_CACHE_DURATION: '1',

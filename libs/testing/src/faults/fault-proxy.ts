@@ -82,7 +82,7 @@ class TcpProxy implements FaultProxy {
 
   #accept(client: Socket): void {
     this.#clients.add(client);
-    // Connection errors are what the code under test has to handle.
+    // The proxy ignores connection errors, because the code under test must handle them.
     client.on('error', () => client.destroy());
     client.on('close', () => this.#clients.delete(client));
     if (this.#fault === 'down') {
@@ -120,7 +120,7 @@ class TcpProxy implements FaultProxy {
           from.resume();
         });
       } else if (typeof fault === 'object' || delayed > 0) {
-        // Also after the delay has ended: no chunk overtakes an earlier one.
+        // Chunks are queued behind delayed ones even after the fault has been removed, so that their order is kept.
         const delayMs = typeof fault === 'object' ? fault.delayMs : 0;
         dueAt = Math.max(dueAt, performance.now() + delayMs);
         delayed += 1;

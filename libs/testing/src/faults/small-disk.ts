@@ -25,7 +25,7 @@ export function isSmallDiskAvailable(): boolean {
     openSmallDisk('/tmp', 1).close();
     isPermitted = true;
   } catch (error) {
-    process.stderr.write(`skipped: faults of full disks, because ${String(error)}\n`);
+    process.stderr.write(`skipped: tests with a full disk, because ${String(error)}\n`);
     isPermitted = false;
   }
   return isPermitted;
@@ -71,7 +71,7 @@ function fill(file: string): void {
   }
 }
 
-/** Returns false when there was no space for all bytes. */
+/** Writes bytes; returns false when there was no space for all of them. */
 function writesAll(out: number, bytes: Buffer): boolean {
   try {
     return writeSync(out, bytes) === bytes.length;

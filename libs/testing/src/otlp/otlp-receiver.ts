@@ -31,7 +31,10 @@ export interface ReceivedSpan {
   readonly failed: boolean;
 }
 
-/** One exported data point of one metric series; every export adds the points of all its series, oldest first. */
+/**
+ * One exported data point of one metric series. Every export adds a point for each exported series; the receiver keeps
+ * the points in the order of their export, the oldest first.
+ */
 export interface ReceivedPoint {
   readonly service: string;
   readonly metric: string;

@@ -6,7 +6,7 @@ import { startKeyPeer } from './key-peer.ts';
 import { addressOf, trustOf } from './trust-peers.ts';
 
 describe('KeyPeer', () => {
-  it('is trusted through the keys that verifiers fetch from it (SYS-6)', async () => {
+  it('issues tokens that a verifier accepts with the keys it fetches from the peer (SYS-6)', async () => {
     const clock = new ManualClock();
     const supervisor = await startKeyPeer('supervisor', { clock });
     const worker = await startKeyPeer('agent-worker', { clock });
@@ -35,7 +35,7 @@ describe('KeyPeer', () => {
     await Promise.all([supervisor.close(), worker.close()]);
   });
 
-  it('is found by addressOf, which gives an unreachable address for other services (SYS-4)', async () => {
+  it('is found by addressOf, which returns an unreachable address for other services (SYS-4)', async () => {
     const meter = await startKeyPeer('execution-meter');
     const find = addressOf(meter);
     expect(find('execution-meter')).toBe(meter.address);

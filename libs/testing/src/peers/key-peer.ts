@@ -36,7 +36,7 @@ export interface KeyPeerOptions {
   readonly keyDir?: string;
   /** Clock of its tokens, calls and answers, normally that of the service under test; default: the system clock. */
   readonly clock?: Clock;
-  /** Routes beside KeyService: fakes of the service that it stands for. */
+  /** Additional routes besides KeyService: fake RPCs of the service that this peer replaces. */
   readonly routes?: readonly Route[];
   /** Authorizes calls to the routes; default: every caller. */
   readonly gate?: Gate;
@@ -95,9 +95,9 @@ export interface KeyPeer {
     to: { readonly audience: ServerName; readonly address: RpcClientOptions['address'] },
     options?: PeerTokenOptions,
   ): ClosableRpcClient<S>;
-  /** Issues an agent's four tokens; services accept them from a peer that is the supervisor. */
+  /** Issues an agent's four tokens; services accept them only when this peer was started as `supervisor`. */
   agentCredentials(agent: PeerAgent, ttlMs?: number): Promise<AgentCredentials>;
-  /** Issues a slot grant; services accept it from a peer that is spawn-budget. */
+  /** Issues a slot grant; services accept it only when this peer was started as `spawn-budget`. */
   slotGrant(holder: PeerHolder, ttlMs?: number): Promise<string>;
   /** Closes its clients and its server, and deletes a temporary key folder. Idempotent. */
   close(): Promise<void>;

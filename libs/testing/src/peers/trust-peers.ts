@@ -14,7 +14,10 @@ export function addressOf(...peers: readonly KeyPeer[]): (service: ServiceName) 
   return (service) => addresses.get(service) ?? UNREACHABLE;
 }
 
-/** Creates trust in `peers`, whose keys it fetches over gRPC, and in `self`. The caller closes it. */
+/**
+ * Creates a Trust that accepts the tokens of `peers` and of `self`, and fetches the keys of the peers over gRPC. The
+ * caller must close the Trust.
+ */
 export function trustOf(peers: readonly KeyPeer[], self?: Signer): Trust {
   return createTrust({
     addresses: Object.fromEntries(peers.map(({ service, address }) => [service, address])),

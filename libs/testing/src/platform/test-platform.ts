@@ -52,7 +52,7 @@ export interface TestPlatformOptions {
   readonly clockOf?: (service: ServiceName) => Clock;
 }
 
-/** A platform on free ports with a simulated model, and what tests inspect. */
+/** A platform on free ports with a simulated model, and its clients, spans and model requests for assertions. */
 export interface TestPlatform {
   readonly platform: Platform;
   /** A client with the development key: caller, approver, admin and operator, in the tenant `default`. */

@@ -13,7 +13,10 @@ import { loadProject, openProject, type Platform } from '@writ/platform';
 export interface TestProjectOptions {
   /** Script of the simulated model. Default: `default`, or else the first one in simulator/. */
   readonly script?: string;
-  /** Settings and keys, as environment variables. Those of the process are not read, so that no test calls a provider. */
+  /**
+   * Settings and keys, as environment variables. The environment of the process is not read, so that no test calls a
+   * provider.
+   */
   readonly env?: Readonly<Record<string, string>>;
   /** Folder for the data of the platform. Default: a temporary one, removed by `close`. */
   readonly dataDir?: string;
@@ -39,13 +42,13 @@ export interface TestProject {
 export interface TestRun {
   readonly runId: string;
   /**
-   * The next approval of the run, when it opens.
+   * Waits for the next approval of the run and returns it.
    * @throws Error when the run ends without another approval; its message has the stop reason
    */
   approval(): Promise<TestApproval>;
   /** Decides an approval with the development key. */
   decide(approval: TestApproval, decision: 'approve' | 'reject', comment?: string): Promise<void>;
-  /** The result of the run, when it has ended. */
+  /** Waits until the run has ended and returns its result. */
   result(): Promise<RunResult>;
 }
 
@@ -131,7 +134,7 @@ function testRun(client: WritClient, runId: string): TestRun {
       await client.approvals.decideApproval({ requestId, approvalId, answer, comment });
     },
     result: async () => {
-      // The watch ends with the run.
+      // WatchRun ends when the run ends.
       for await (const _ of client.runs.watchRun({ runId }));
       const { run } = await client.runs.getRun({ runId });
       if (run?.result === undefined) throw new Error(`Run ${runId} has no result.`);

@@ -151,7 +151,10 @@ async function requireTls(
   writeFileSync(join(data, 'pg_hba.conf'), hba);
 }
 
-/** Each backend is in its own session, so that a signal to the process group does not reach it. */
+/**
+ * Returns the pids of the child processes. They are signaled one by one, because each backend has its own process
+ * session, which a signal to the process group does not reach.
+ */
 function childrenOf(parent: number): number[] {
   // Without /proc, backends cannot be paused; they still exit with their server.
   if (!existsSync('/proc')) return [];

@@ -8,7 +8,7 @@ export async function endSessions({ url }: PostgresLocation): Promise<void> {
   await terminate(url, "state <> 'idle'", []);
 }
 
-/** Ends all sessions of one application, as the server does when its process is killed. */
+/** Ends all sessions of one application, as the server does when the process of the application is killed. */
 export async function endSessionsOf({ url }: PostgresLocation, application: string): Promise<void> {
   await terminate(url, 'application_name = $1', [application]);
 }

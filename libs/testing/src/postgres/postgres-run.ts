@@ -12,7 +12,7 @@ export function postgresRunFolder(): string {
   return process.env[SETTING] ?? folderOf(process.pid);
 }
 
-/** Makes all child processes of this one share one server, which starts on first use. */
+/** Makes all child processes of this process share one PostgreSQL server, which starts on first use. */
 export function setUpPostgresRun(): void {
   process.env[SETTING] = folderOf(process.pid);
 }
@@ -34,7 +34,10 @@ function folderOf(owner: number): string {
   return join(postgresBase(), `${PREFIX}${owner}`);
 }
 
-/** A server that root starts runs as another user, which cannot read root's TMPDIR. */
+/**
+ * Returns the parent folder of the server's data. For root it is /tmp, because the server then runs as another user,
+ * which cannot read root's TMPDIR.
+ */
 export function postgresBase(): string {
   return process.getuid?.() === 0 ? '/tmp' : tmpdir();
 }
@@ -63,7 +66,7 @@ export function contentOf(file: string): string {
   }
 }
 
-/** Guards against a pid that was reused by another program. */
+/** Whether the process is the PostgreSQL server of `folder`, and not another program that reuses its pid. */
 function isPostmaster(pid: number, folder: string): boolean {
   return contentOf(`/proc/${pid}/cmdline`).includes(folder);
 }

@@ -101,7 +101,7 @@ export function postgresUrl(port: number): string {
 /** States in the eighth line of the pid file of a server that accepts connections. */
 const ACCEPTING = ['ready', 'standby'];
 
-/** Waits for the server. */
+/** Waits until the server accepts connections; throws an error with its log when it exits or does not start in time. */
 async function accepting(server: ChildProcess, pidFile: string, log: string): Promise<void> {
   const until = performance.now() + START_WITHIN_MS;
   while (performance.now() < until && server.exitCode === null && server.signalCode === null) {

@@ -19,8 +19,8 @@ export interface PostgresLocation {
 }
 
 /**
- * Returns the location of a store under test: `sqlite` itself, or, with WRIT_TEST_STORE=postgres, a
- * schema derived from the file name. The same file gives the same schema, so that restarts find it.
+ * Returns the location of a store under test: `sqlite` itself, or, with WRIT_TEST_STORE=postgres, a schema whose name
+ * is derived from the file, or random for `:memory:`. The same file gives the same schema, so that restarts find it.
  */
 export function testStore(sqlite: SqliteLocation): SqliteLocation | PostgresLocation {
   const url = process.env[URL_SETTING];
@@ -32,8 +32,9 @@ export function testStore(sqlite: SqliteLocation): SqliteLocation | PostgresLoca
 }
 
 /**
- * Returns a new, empty schema on the PostgreSQL server of this test run, in a database that no other
- * process uses: tests may end all its sessions, and its advisory locks are its own.
+ * Returns the location of a new schema on the PostgreSQL server of this test run, in a database that only this process
+ * uses: tests may terminate all connections to it, and its advisory locks cannot conflict with those of other
+ * processes.
  */
 export async function postgresLocation(): Promise<PostgresLocation> {
   databaseOfProcess ??= createDatabase();

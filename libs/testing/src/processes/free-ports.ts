@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below the ephemeral port range, so that no outgoing connection takes the port of a server that is being
- * restarted.
+ * Lowest port. The range is below the ephemeral port range, so that no outgoing connection takes the port of a server
+ * that is being restarted.
  */
 const FIRST = 20_000;
 const LAST = 32_000;

@@ -10,7 +10,7 @@ import {
 /** A service without its listeners, opened on a store that its replicas share. */
 export interface ScheduledReplica {
   readonly store: {
-    /** Absent for a service whose rows name no replica. */
+    /** Absent for a service that stores no replica ids in its rows. */
     readonly replicas?: { stop(): Promise<void> };
     close(): Promise<void>;
   };
@@ -25,7 +25,9 @@ export interface ScheduledService<R extends ScheduledReplica> {
    * @param isKilled whether the process of the replica was killed: from then on it has no effect outside its store
    */
   open(location: SqliteLocation | PostgresLocation, isKilled: () => boolean): Promise<R>;
-  /** Runs after a replica was replaced, for example until the others consider the killed one dead. */
+  /**
+   * Called after a replica was replaced; waits, for example, until the other replicas consider the killed replica dead.
+   */
   onReplaced?(replica: R): Promise<void>;
 }
 
@@ -40,8 +42,8 @@ interface Member<R> {
 const KILLED = Symbol('killed');
 
 /**
- * Errors after which the outcome of a request is unknown or the replica cannot serve it, also because the machine is busy;
- * any other error is a response.
+ * Reason codes after which the outcome of a request is unknown, or the replica could not serve it, for example because
+ * the machine is busy. Any other error is treated as a response.
  */
 const LOST = /^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN|CLOSED|BUSY|TRANSACTION_TIMEOUT)$/;
 
@@ -66,7 +68,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
     this.#used = 1;
   }
 
-  /** Opens `count` replicas; SQLite has one, in a file. */
+  /** Opens `count` replicas. With SQLite, `count` must be 1, because the store is one file. */
   static async open<R extends ScheduledReplica>(
     service: ScheduledService<R>,
     location: SqliteLocation | PostgresLocation,
@@ -78,7 +80,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
     return set;
   }
 
-  /** Number of kills, restarts and losses of sessions so far. */
+  /** Number of kills, restarts and session losses. */
   get faults(): number {
     return this.#faults;
   }
@@ -119,15 +121,15 @@ export class ReplicaSet<R extends ScheduledReplica> {
     return await Promise.all(requests);
   }
 
-  /** Ends the database sessions that have a transaction, and with them their locks. */
+  /** Terminates the database sessions that have an open transaction, which releases their locks. */
   async loseSessions(): Promise<void> {
     this.#faults += 1;
     if (this.#location.dialect === 'postgres') await endSessions(this.#location);
   }
 
   /**
-   * Kills the process of a replica and starts another one. What it had not committed is lost: PostgreSQL ends its
-   * sessions, and the next process opens a copy of the SQLite files as they are at this instant.
+   * Kills the process of a replica and starts another one. Uncommitted changes are lost: its PostgreSQL sessions are
+   * terminated; with SQLite, the next process opens a copy of the files in their current state.
    */
   async kill(random: () => number): Promise<void> {
     this.#faults += 1;
@@ -167,7 +169,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
     return member;
   }
 
-  /** Starts a process after another one has ended. */
+  /** Starts a process; it opens its store after `ended` has resolved. */
   #start(ended: () => Promise<void> = async () => undefined): Member<R> {
     opened += 1;
     const name = `scheduled-${opened}`;
@@ -178,7 +180,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
         try {
           return await this.#service.open(this.#locationFor(name), () => member.isKilled);
         } catch (error) {
-          // Its sessions were ended while it started: start it again.
+          // The sessions of the process were terminated during its start, so it is started again.
           if (!isLost(error)) throw error;
         }
       }
@@ -187,7 +189,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
     return member;
   }
 
-  /** Requests wait for the next process from now on. */
+  /** Replaces the process of a replica; new requests wait until the next process has started. */
   async #replace(member: Member<R>, ended: () => Promise<void>): Promise<void> {
     const next = this.#start(ended);
     this.#members[this.#members.indexOf(member)] = next;
@@ -212,7 +214,10 @@ async function closed({ store, stop }: ScheduledReplica): Promise<void> {
   await store.close();
 }
 
-/** Copies a database as a killed process leaves it: nothing in this process writes meanwhile. */
+/**
+ * Copies the SQLite files in the state that a killed process would leave. The copy is synchronous, so no write runs
+ * during it.
+ */
 function copyOf({ file }: SqliteLocation): SqliteLocation {
   opened += 1;
   const copy = `${file.replace(/\.\d+$/, '')}.${opened}`;

@@ -5,22 +5,22 @@ import { postgresLocation } from '../postgres/index.ts';
 import { seeded } from '../random.ts';
 import { ReplicaSet, type ScheduledReplica, type ScheduledService } from './replica-set.ts';
 
-/** Schedules of all services together, unless WRIT_TEST_SCHEDULES sets another number. */
+/** Total number of schedules for all services; WRIT_TEST_SCHEDULES overrides it. */
 const DEFAULT_SCHEDULES = 1_000;
 
-/** Chances of the faults before each step of one client. */
+/** Probability of each fault before a step of the client that causes faults. */
 const LOSE_SESSIONS = 0.03;
 const KILL = 0.015;
 const RESTART = 0.015;
 
 /** One random schedule. */
 export interface Schedule<R extends ScheduledReplica> {
-  /** Names everything that the schedule creates, so that schedules share a store. */
+  /** Part of the name of everything that the schedule creates, so that schedules can share a store. */
   readonly seed: number;
   readonly replicas: ReplicaSet<R>;
 }
 
-/** What one schedule does and what must hold. */
+/** The steps and invariants of one schedule. */
 export interface Scenario {
   /** Runs before the clients. */
   prepare(): Promise<void>;
@@ -38,7 +38,7 @@ export interface ScheduleOptions<R extends ScheduledReplica> {
     scenario(schedule: Schedule<R>): Scenario;
   };
   readonly dialect: 'sqlite' | 'postgres';
-  /** Each schedule has from one replica to this number. */
+  /** Maximum number of replicas; each schedule uses between one and this many. */
   readonly maxReplicas: number;
   readonly schedules: number;
   readonly clients: number;
@@ -46,16 +46,16 @@ export interface ScheduleOptions<R extends ScheduledReplica> {
   readonly steps: number;
 }
 
-/** The number of schedules of one test, as its share of all; at least 1. */
+/** Returns the number of schedules for one test, given its share of the total; at least 1. */
 export function schedulesOf(share: number): number {
   const all = Number(process.env.WRIT_TEST_SCHEDULES ?? DEFAULT_SCHEDULES);
   return Math.max(1, Math.round(all * share));
 }
 
 /**
- * Runs random schedules one after the other over the replicas of a service: clients make requests, while replicas are
- * killed, restarted and lose the sessions that hold their locks. The seed of each schedule is its number, after
- * WRIT_TEST_SEED (default 0).
+ * Runs random schedules one after the other on the replicas of a service: clients send requests, while replicas are
+ * killed and restarted, and lose the sessions that hold their locks. The seeds are consecutive numbers that start at
+ * WRIT_TEST_SEED + 1 (default: 1).
  * @throws Error naming the seed of the schedule that failed
  */
 export async function runSchedules<R extends ScheduledReplica>(

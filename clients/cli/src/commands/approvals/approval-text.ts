@@ -20,7 +20,7 @@ export const APPROVAL_COLUMNS: readonly Column<Approval>[] = [
   { heading: 'RUN', text: ({ runId }) => runId },
 ];
 
-/** An approval in one line, for a watch. */
+/** Formats an approval as one line, for `writ approvals watch`. */
 export function approvalLine(approval: Approval): string {
   const decidedBy = approval.humanApproval?.decidedBy ?? '';
   const texts = [
@@ -35,7 +35,7 @@ export function approvalLine(approval: Approval): string {
 }
 
 /**
- * Everything that an approver needs for the decision, and the commands that decide.
+ * Formats the details that an approver needs for a decision, and the commands that decide the approval.
  * @param options `mayDecide`: whether the roles of the reader permit decisions
  */
 export function approvalDetails(
@@ -73,7 +73,7 @@ export function approvalDetails(
   ];
 }
 
-/** The earlier steps of the run, each with the result that the policy shows. */
+/** Returns the lines for the earlier steps of the run, each with its result if the policy discloses it. */
 function stepLines({ steps, truncated }: Evidence): string[] {
   return [
     ...(steps.length === 0 ? [] : ['', 'earlier steps:']),
@@ -83,14 +83,14 @@ function stepLines({ steps, truncated }: Evidence): string[] {
         ...(observation === '' ? [] : [`      ${observation}`]),
       ],
     ),
-    ...(truncated ? ['The evidence is cut because of its size.'] : []),
+    ...(truncated ? ['The evidence is incomplete: parts of it were cut or omitted.'] : []),
   ].map(printable);
 }
 
-/** The commands that can succeed for a reader who may decide. */
+/** Returns the commands with which the reader may decide the approval. */
 function choices({ approvalId, kind, readerRights, editableArguments }: Approval): string[] {
   if (kind === ApprovalKind.RESOLVE) {
-    // The four-eyes rule applies to both outcomes.
+    // The four-eyes rule applies to both commands.
     if (!readerRights?.mayApprove) return [];
     return [
       `writ approvals resolve ${approvalId} --result JSON`,

@@ -30,13 +30,13 @@ export interface ResolveOptions extends DecideOptions {
 
 type Answer = DecideApprovalRequest['answer'];
 
-/** Approves the action as it is. */
+/** Approves the action unchanged. */
 export async function approve(id: string, options: DecideOptions, io: CliIo): Promise<Exit> {
   return await decide(id, { case: 'approve', value: create(ApproveSchema) }, options, io);
 }
 
 /**
- * Approves the action with other values of arguments.
+ * Approves the action with changed arguments.
  * @throws InvalidRequestError INVALID_OPTION for a change that is not argument=value
  */
 export async function edit(
@@ -102,7 +102,9 @@ function resolutionOf({ result, notDone = false }: ResolveOptions): Answer {
   return { case: 'resolve', value };
 }
 
-/** `amount_usd=700.50` is a number, `note=late` a text. */
+/**
+ * Parses `argument=value`; a value that is not JSON is a string: `amount_usd=700.50` is a number, `note=late` a string.
+ */
 function changeOf(change: string): readonly [string, unknown] {
   const at = change.indexOf('=');
   if (at < 1)

@@ -7,7 +7,7 @@ import { limitOf } from '../../output/pages.ts';
 import type { DecideOptions, ResolveOptions } from './decide.ts';
 import type { ListOptions, WatchOptions } from './read-approvals.ts';
 
-/** `writ approvals`: what waits for a person, and the decision (PE-2, SV-5). */
+/** `writ approvals`: lists, watches and decides the actions that wait for a person (PE-2, SV-5). */
 export const approvalCommands: CommandGroup = (program, io, done) => {
   const approvals = program.command('approvals').description('Actions that wait for a person.');
   readCommands(approvals, io, done);
@@ -16,10 +16,12 @@ export const approvalCommands: CommandGroup = (program, io, done) => {
 
 const readCommands: CommandGroup = (approvals, io, done) => {
   withFormat(withClientOptions(approvals.command('list')))
-    .description('List approvals, newest first: pending ones unless --state or --all is set.')
+    .description(
+      'List approvals, newest first: only pending approvals unless --state or --all is set.',
+    )
     .option('--state <state>', 'only this state; can be repeated', collect, [])
     .option('--all', 'every state')
-    .option('--run <id>', 'only of this run')
+    .option('--run <id>', 'only approvals of this run')
     .option('--limit <count>', 'maximum number of approvals to list', limitOf, 50)
     .action(async (options: ListOptions) => {
       const { listApprovals } = await import('./read-approvals.ts');
@@ -35,26 +37,30 @@ const readCommands: CommandGroup = (approvals, io, done) => {
     });
 
   withFormat(withClientOptions(approvals.command('watch')))
-    .description('Print approvals as they open and close, pending ones first, until Ctrl-C.')
-    .option('--run <id>', 'only of this run')
+    .description(
+      'Print the pending approvals, then each approval that opens or closes, until Ctrl-C.',
+    )
+    .option('--run <id>', 'only approvals of this run')
     .action(async (options: WatchOptions) => {
       const { watchApprovals } = await import('./read-approvals.ts');
       done(await watchApprovals(options, io));
     });
 };
 
-/** `writ approvals approve|edit|reject|resolve`: exactly one decision of an approval counts (SV-5). */
+/** `writ approvals approve|edit|reject|resolve`: the first decision on an approval is final (SV-5). */
 const decideCommands: CommandGroup = (approvals, io, done) => {
   deciding(approvals, 'approve')
-    .description('Approve the action as it is.')
+    .description('Approve the action unchanged.')
     .action(async (approvalId: string, options: DecideOptions) => {
       const { approve } = await import('./decide.ts');
       done(await approve(approvalId, options, io));
     });
 
   deciding(approvals, 'edit')
-    .argument('<argument=value...>', 'changed arguments; a value is JSON, or else a text')
-    .description('Approve the action with other values of arguments that you may change.')
+    .argument('<argument=value...>', 'changed arguments; a value that is not JSON is a string')
+    .description(
+      'Approve the action with changed arguments; `writ approvals get` shows which you may change.',
+    )
     .action(async (approvalId: string, changes: readonly string[], options: DecideOptions) => {
       const { edit } = await import('./decide.ts');
       done(await edit(approvalId, changes, options, io));
@@ -68,7 +74,7 @@ const decideCommands: CommandGroup = (approvals, io, done) => {
     });
 
   deciding(approvals, 'resolve')
-    .option('--result <json>', 'the call was executed, with this result, a JSON object')
+    .option('--result <json>', 'the call was executed and returned this JSON object')
     .option('--not-done', 'the call was not executed')
     .description('Record the outcome of a call whose outcome is unknown.')
     .action(async (approvalId: string, options: ResolveOptions) => {

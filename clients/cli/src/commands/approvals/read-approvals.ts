@@ -66,7 +66,7 @@ export async function getApproval(
   return EXIT.success;
 }
 
-/** Prints approvals as they open and close, pending ones first, until Ctrl-C. */
+/** Prints the pending approvals, then each approval that opens or closes, until Ctrl-C. */
 export async function watchApprovals(options: WatchOptions, io: CliIo): Promise<Exit> {
   const { approvals: service } = openClient(options, io);
   await untilInterrupted(async (signal) => {

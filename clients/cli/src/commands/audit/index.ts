@@ -14,9 +14,9 @@ export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) =>
   const audit = program.command('audit').description('Audit chain of a tenant.');
   withFormat(withClientOptions(audit.command('list')))
     .description('List records of the tenant, in the order of the chain.')
-    .option('--run <id>', 'only of this run')
-    .option('--agent <instance>', 'only of this agent')
-    .option('--kind <kind>', 'only of this kind, such as approval')
+    .option('--run <id>', 'only records of this run')
+    .option('--agent <instance>', 'only records of this agent')
+    .option('--kind <kind>', 'only records of this kind, such as approval')
     .option('--since <time>', 'at or after this time, such as 2026-11-01 (UTC)', timeOf)
     .option('--until <time>', 'before this time', timeOf)
     .option('--limit <count>', 'maximum number of records to list', limitOf, 100)
@@ -42,13 +42,12 @@ export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) =>
     .option('--keys <file>', "the supervisor's public keys, as `writ audit keys` prints them")
     .option('--key <file>', 'alias of --keys for a single key')
     .option('--tenant <tenant>', 'expected tenant')
-    .option(
-      '--after <record>',
-      'number of the record before the first one of the export (its --after)',
-      '0',
-    )
+    .option('--after <record>', 'record number that was passed to --after for the export', '0')
     .option('--continues <file>', 'an earlier export that this one must continue')
-    .option('--checkpoint <file>', 'published checkpoints, the last of which must be in the chain')
+    .option(
+      '--checkpoint <file>',
+      'file with published checkpoints; the chain must contain the last one of the tenant',
+    )
     .action(async (file: string, options: VerifyOptions) => {
       const { verifyFile } = await import('./verify-file.ts');
       done(await verifyFile(file, options, io));

@@ -17,8 +17,8 @@ const SUPERVISOR =
 
 /**
  * Prints the supervisor's public keys as a JSON Web Key Set. Verifiers keep the keys outside the platform, because keys
- * delivered with an export prove nothing (SV-8). With mutual TLS, it uses the supervisor's certificate from the settings.
- * An error of the supervisor is printed.
+ * delivered with an export prove nothing (SV-8). With mutual TLS, the command authenticates with the supervisor's
+ * certificate from the settings. Prints an error of the supervisor instead of throwing it.
  * @throws ConfigError for incomplete TLS settings; PreconditionError INVALID_TLS_FILE, TLS_NAME_MISMATCH
  */
 export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise<Exit> {

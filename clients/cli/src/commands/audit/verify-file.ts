@@ -38,7 +38,7 @@ export interface VerifyOptions extends FormatOptions {
  * Verifies an export offline with the public keys, and prints a summary or the first error (SV-8).
  * @throws InvalidRequestError KEYS_MISSING, INVALID_PUBLIC_KEYS, INVALID_OPTION, EXPORT_HEAD_MISSING,
  *   CHECKPOINT_FILE_INVALID, EXPORTS_NOT_COMPARABLE, LINE_TOO_LONG; UnauthenticatedError for an invalid head of the
- *   earlier export or checkpoint; errors of reading the files
+ *   earlier export or checkpoint; errors from reading the files
  */
 export async function verifyFile(file: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
   const { keys = options.key, tenant } = options;
@@ -75,8 +75,9 @@ export async function verifyFile(file: string, options: VerifyOptions, io: CliIo
 }
 
 /**
- * The last checkpoint of each tenant in a file with one checkpoint a line, as WRIT_AUDIT_CHECKPOINT_FILE has them, or
- * one JWS, as in an AUDIT_CHECKPOINT event; a sentence if the file shows that a chain was rolled back.
+ * Reads published checkpoints and returns the last one of each tenant, or a sentence about the first rollback that the
+ * file shows. The file contains one checkpoint per line, either as in WRIT_AUDIT_CHECKPOINT_FILE or as the JWS of an
+ * AUDIT_CHECKPOINT event.
  * @throws InvalidRequestError CHECKPOINT_FILE_INVALID, LINE_TOO_LONG; UnauthenticatedError for an invalid signature
  */
 async function publishedCheckpoints(
@@ -105,7 +106,7 @@ async function publishedCheckpoints(
       );
     }
     const last = published.get(head.tenant);
-    // A line that was written twice states nothing new.
+    // Skips a line that repeats the previous checkpoint of the tenant.
     if (lastSigned.get(head.tenant) === line.signed) continue;
     if (
       last !== undefined &&
@@ -131,10 +132,10 @@ function refuseUncompared(
   const what =
     checkpoint === undefined
       ? `has no checkpoint of tenant ${tenant}`
-      : `ends with a checkpoint over ${checkpoint.count} records, before the export`;
+      : `ends with a checkpoint over ${checkpoint.count} records, but the export starts after record ${after}`;
   throw new InvalidRequestError(
     'EXPORTS_NOT_COMPARABLE',
-    `${file} ${what}; the export is valid in itself, but was not compared.`,
+    `${file} ${what}; the export is valid, but was not compared with a checkpoint.`,
   );
 }
 

@@ -37,7 +37,7 @@ export interface SetOptions extends ClientOptions, FormatOptions, BudgetOptions 
 }
 
 /**
- * Prints what is spent, reserved and left, of a run, of a session, or of the tenant.
+ * Prints the amounts spent, reserved and left for a run, a session or the tenant.
  * @throws InvalidRequestError INVALID_OPTION
  */
 export async function getBalances(options: GetOptions, io: CliIo): Promise<Exit> {
@@ -57,7 +57,7 @@ export async function getBalances(options: GetOptions, io: CliIo): Promise<Exit>
 }
 
 /**
- * Sets the caps of a run, of a session, or of the days or months of a tenant.
+ * Sets the caps of a run, a session, or each day or month of a tenant.
  * @throws InvalidRequestError INVALID_OPTION, INVALID_AMOUNT
  */
 export async function setCaps(options: SetOptions, io: CliIo): Promise<Exit> {

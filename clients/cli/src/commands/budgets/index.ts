@@ -4,12 +4,15 @@ import { withBudget } from '../../output/budget-options.ts';
 import { withFormat } from '../../output/format.ts';
 import type { GetOptions, SetOptions } from './balances.ts';
 
-/** `writ budgets`: what is spent, reserved and left at each level, and caps at run time (EM-3, PE-1). */
+/**
+ * `writ budgets`: shows the amounts spent, reserved and left at each level, and sets caps while runs are in progress
+ * (EM-3, PE-1).
+ */
 export const budgetCommands: CommandGroup = (program, io, done) => {
-  const budgets = program.command('budgets').description('Caps, and what is left of them.');
+  const budgets = program.command('budgets').description('Show balances and set caps.');
 
   withFormat(withClientOptions(budgets.command('get')))
-    .description('Show what is spent, reserved and left, of a run, of a session, or of the tenant.')
+    .description('Show the amounts spent, reserved and left for a run, a session or the tenant.')
     .option('--run <id>', 'a run, with all levels that apply to it')
     .option('--agent <instance>', 'an agent of the run; default: the root')
     .option('--session <id>', 'a session')
@@ -20,9 +23,7 @@ export const budgetCommands: CommandGroup = (program, io, done) => {
     });
 
   withBudget(withFormat(withClientOptions(budgets.command('set'))))
-    .description(
-      'Set the caps of a running run, of a session, or of the days or months of a tenant.',
-    )
+    .description('Set the caps of a run in progress, a session, or each day or month of a tenant.')
     .option('--run <id>', 'the run, such as to raise its budget before it is exhausted')
     .option('--session <id>', 'the session')
     .option('--day', 'each UTC day of the tenant; needs the role operator')

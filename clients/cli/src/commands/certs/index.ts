@@ -16,12 +16,15 @@ export const certsCommands: CommandGroup = (program, io, done) => {
         .choices(STEPS)
         .conflicts('renew'),
     )
-    .option('--trust-domain <name>', 'SPIFFE trust domain (that of the existing CA, or writ.local)')
+    .option(
+      '--trust-domain <name>',
+      'SPIFFE trust domain; default: the trust domain of the existing CA, or writ.local',
+    )
     .option('--dns <name...>', 'additional host names for every certificate')
     .option('--ip <address...>', 'additional IP addresses for every certificate')
     .option(
       '--also <name...>',
-      'additional certificates without a service name, such as edge or nats',
+      'names of additional certificates that are not service certificates, such as edge or nats',
     )
     .option('--days <number>', 'lifetime of certificates in days', DEFAULT_DAYS)
     .option('--ca-days <number>', 'lifetime of a new CA in days', '365')

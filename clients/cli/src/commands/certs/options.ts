@@ -1,6 +1,6 @@
 import type { FormatOptions } from '../../output/format.ts';
 
-/** Steps of a CA rotation without rejected connections. */
+/** Steps that rotate the CA without rejecting connections. */
 export const STEPS = ['begin', 'issue', 'finish'] as const;
 
 /** Lifetime of certificates without --days, in days. */

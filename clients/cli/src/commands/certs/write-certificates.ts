@@ -41,7 +41,7 @@ export async function writeCertificates(
   return EXIT.success;
 }
 
-/** What a command wrote, and what a person does next. */
+/** The certificates that a command wrote, and the next steps for the operator. */
 interface Written {
   readonly certificates: readonly WrittenCertificate[];
   readonly notes?: readonly string[];
@@ -72,7 +72,7 @@ async function replace(
   return { certificates: [], notes: [`${dir}/ca.crt now contains only the new CA.`] };
 }
 
-/** The options that every step needs. */
+/** Returns the certificate options to repeat in the command of the next step. */
 function repeatedOptions({ trustDomain, dns, ip, also, days }: CertsOptions): readonly string[] {
   const lists = { '--dns': dns, '--ip': ip, '--also': also };
   return [

@@ -1,16 +1,16 @@
 import type { Argument, Command, Option } from 'commander';
 
-/** A word that can follow, with its meaning in one line. */
+/** A completion candidate with a one-line description. */
 export interface CompletionWord {
   readonly word: string;
   readonly description: string;
 }
 
-/** What can follow a command on the command line. */
+/** The completion candidates of one command. */
 export interface CompletionEntry {
-  /** The command with its groups, such as `writ runs list`. */
+  /** The full path of the command, such as `writ runs list`. */
   readonly path: string;
-  /** Commands and options; the choices of its argument. */
+  /** Subcommands and options of the command, and the choices of its argument. */
   readonly words: readonly CompletionWord[];
   /** Options with a fixed set of values, such as `--output`. */
   readonly values: readonly { readonly option: string; readonly choices: readonly string[] }[];

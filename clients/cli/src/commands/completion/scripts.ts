@@ -9,7 +9,10 @@ export function scriptOf(shell: Shell, table: readonly CompletionEntry[]): strin
   return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](table);
 }
 
-/** The functions that bash and zsh share: the words after a command, and after one of its options. */
+/**
+ * Returns the shell functions that bash and zsh share: one prints the candidates after a command or option, the other
+ * tests whether a word is a command.
+ */
 function tableFunction(table: readonly CompletionEntry[]): string[] {
   return [
     '_writ_words() {',
@@ -23,7 +26,7 @@ function tableFunction(table: readonly CompletionEntry[]): string[] {
     ]),
     '  esac',
     '}',
-    '# Tells whether the argument is a command with its groups.',
+    '# Returns 0 if the argument is the full path of a command.',
     '_writ_is_command() {',
     '  case "$1" in',
     `    ${table.map(({ path }) => quoted(path)).join(' | ')}) return 0 ;;`,
@@ -72,7 +75,7 @@ function fishScript(table: readonly CompletionEntry[]): string {
   const paths = table.map(({ path }) => fishQuoted(path)).join(' ');
   return [
     '# fish completion of writ. Load it with: writ completion fish | source',
-    '# Prints the command with its groups before the cursor.',
+    '# Prints the full path of the command before the cursor.',
     'function __writ_path',
     '  set -l path writ',
     '  for word in (commandline -opc)[2..-1]',

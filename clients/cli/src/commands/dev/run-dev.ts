@@ -13,7 +13,7 @@ interface Dev {
 }
 
 const KEEPING = 'The platform continues with the previous version.';
-const NONE_RUNS = 'No platform runs. It starts when a file changes.';
+const NONE_RUNS = 'The platform is not running. It starts when a file changes.';
 
 /**
  * Runs the platform in a child process, and replaces it with a new one when the project changes. The new process checks
@@ -33,7 +33,7 @@ export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
       ending.abort();
     });
   };
-  // Before the platform reads the files, so that a change during its start is noticed.
+  // Starts watching before the platform reads the files, so that changes during the start are detected.
   const changes = watchProject(dev.folder, ending.signal);
   try {
     current = await replace(undefined, dev, io);
@@ -64,8 +64,8 @@ export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
 }
 
 /**
- * Replaces the previous process with a new one. Undefined when the new one does not run: its files are invalid, and the
- * previous process was not stopped, or it did not start.
+ * Starts a new process and, if its files are valid, stops the previous one. Returns undefined if the files are invalid
+ * (the previous process continues) or the new process fails to start.
  */
 async function replace(
   previous: ChildProcess | undefined,

@@ -18,7 +18,7 @@ import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
 import { shellWord } from '../../output/shell.ts';
 
-/** What the process with the platform reports to `writ dev`, whose only message is `start`. */
+/** A message from the platform process to `writ dev`. The only message in the other direction is `start`. */
 export type FromPlatform =
   | { readonly kind: 'ready'; readonly findings: readonly Finding[] }
   | { readonly kind: 'invalid'; readonly findings: readonly Finding[] }
@@ -26,12 +26,12 @@ export type FromPlatform =
   | { readonly kind: 'failed'; readonly problem: string };
 
 /**
- * The process of one version of a project: it loads and checks the files and modules, waits until the process of the
- * previous version has stopped, and serves exactly what it checked. So a version with errors replaces nothing.
- * Ends when its parent ends, or asks it to by SIGTERM.
+ * Runs the platform process of one version of a project: loads and checks the files and modules, waits for the message
+ * `start`, which the parent sends after it has stopped the previous process, and serves the checked files. A version
+ * with errors does not replace the previous one. Returns when the parent exits or sends SIGTERM.
  */
 export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>): Promise<void> {
-  // Ctrl-C reaches every process of a terminal; the parent stops this one in order.
+  // Ctrl-C sends SIGINT to the whole process group; this process ignores it, because the parent stops it with SIGTERM.
   process.on('SIGINT', () => undefined);
   const stop = new AbortController();
   process.once('SIGTERM', () => stop.abort());
@@ -80,7 +80,7 @@ async function linesOf(project: Project, { platform, model, dataDir }: OpenProje
   const data = relative('', dataDir) || '.';
   const folder = relative('', project.folder);
   const place = folder === '' ? 'this folder' : shellWord(folder);
-  // Commands look for the data in .writ of their own folder.
+  // Without WRIT_DATA, commands use .writ in their working directory.
   const isOwnData = resolve(dataDir) === join(project.folder, '.writ');
   return [
     `Writ is up: project ${project.name}, data in ${data}, log in ${join(data, 'dev.log')}.`,

@@ -27,7 +27,10 @@ export async function startDev(folder: string, options: DevOptions, io: CliIo): 
   return await runDev({ folder, env, main: mainModule() }, io);
 }
 
-/** Path of the entry point of the command; its relative path is the same in the sources and in the package. */
+/**
+ * Returns the path of the entry point of `writ`. The path relative to this file is the same in the sources and in the
+ * package.
+ */
 function mainModule(): string {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return fileURLToPath(new URL(`../../main.${extension}`, import.meta.url));

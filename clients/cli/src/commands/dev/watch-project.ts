@@ -5,13 +5,16 @@ import { fieldsOf } from '@writ/kernel';
 
 const POLL_MS = 300;
 const WATCHED = /\.(ya?ml|[cm]?[jt]s|json)$|^\.env$/;
-/** Names that are not watched, in addition to hidden files except .env: written by npm, or not read by the platform. */
+/**
+ * Names of files and folders that are not watched: npm writes them, or the platform does not read them. Hidden files
+ * except .env are not watched either.
+ */
 const SKIPPED = new Set(['node_modules', 'test', 'package-lock.json']);
 
 /**
- * Yields the files of a project, relative to it, that have changed since this call, as soon as two polls in succession
- * find the same state: until then, an editor may still be writing. It polls, because notifications differ between
- * operating systems and mounts.
+ * Yields the paths, relative to the project, of files that have changed since this call. Changes are yielded once two
+ * successive polls find the same state, because until then an editor may still be writing. The files are polled because
+ * change notifications differ between operating systems and mounts.
  */
 export function watchProject(
   folder: string,
@@ -54,7 +57,7 @@ function stateOf(folder: string, path = '', state = new Map<string, string>()): 
   return state;
 }
 
-/** A folder that was deleted meanwhile has none. */
+/** Returns the entries of a folder; none if it was deleted during the poll. */
 function entriesOf(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });

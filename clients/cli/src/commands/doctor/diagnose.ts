@@ -11,7 +11,7 @@ export interface DoctorOptions extends ClientOptions, FormatOptions {
   readonly platform: boolean;
 }
 
-/** Prints what is wrong with a project and the platform that runs it; fails for an error (SYS-3). */
+/** Checks a project and its running platform and prints the findings; fails if a finding is an error (SYS-3). */
 export async function diagnose(folder: string, options: DoctorOptions, io: CliIo): Promise<Exit> {
   const probes = [
     await checkFolder(folder, io),

@@ -4,7 +4,7 @@ import type { CommandGroup } from '../../io.ts';
 import { withFormat } from '../../output/format.ts';
 import type { DoctorOptions } from './diagnose.ts';
 
-/** `writ doctor`: what is wrong with a project and the platform that runs it (SYS-3). */
+/** `writ doctor`: checks a project and its running platform (SYS-3). */
 export const doctorCommand: CommandGroup = (program, io, done) => {
   withFormat(withClientOptions(program.command('doctor') as Command))
     .argument('[folder]', 'the project', '.')

@@ -10,7 +10,7 @@ import type { ClientOptions } from '../../client-options.ts';
 import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
 
-/** One check of `writ doctor`; it passed without findings. */
+/** The result of one check of `writ doctor`; a check without findings has passed. */
 export interface Probe {
   readonly name: string;
   /** What was checked. */
@@ -18,12 +18,15 @@ export interface Probe {
   readonly findings: readonly Finding[];
 }
 
-/** The default difference between clocks up to which services accept tokens, see docs/operations/clocks.md. */
+/** The default clock difference that services tolerate when they verify tokens, see docs/operations/clocks.md. */
 const CLOCK_LEEWAY_MS = 60_000;
 const LOW_DISK_BYTES = 500 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 
-/** Checks that the platform answers, serves, has the time of this machine, and accepts the key. */
+/**
+ * Checks that the platform responds, reports SERVING, accepts the API key, and that its clock agrees with that of this
+ * machine.
+ */
 export async function checkPlatform(
   folder: string,
   options: ClientOptions,
@@ -44,8 +47,9 @@ export async function checkPlatform(
 }
 
 /**
- * Checks that agent-proxy answers at WRIT_AGENT_PROXY_URL, the base URL in run tokens; nothing without the variable.
- * It needs no token: agent-proxy rejects a request without one with HTTP 401, as a model provider does.
+ * Checks that agent-proxy responds at WRIT_AGENT_PROXY_URL, the base URL in run tokens; returns no result if the
+ * variable is not set. The check sends no token. agent-proxy rejects such a request with HTTP 401, so this status shows
+ * that it responds.
  */
 export async function checkAgentProxy({ env }: Pick<CliIo, 'env'>): Promise<readonly Probe[]> {
   const url = env.WRIT_AGENT_PROXY_URL;
@@ -70,11 +74,11 @@ export async function checkAgentProxy({ env }: Pick<CliIo, 'env'>): Promise<read
   if (answer.status === 401)
     return [{ name, about: `agent-proxy answers at ${url}`, findings: [] }];
   return failed(
-    `What answers at WRIT_AGENT_PROXY_URL=${url} does not accept external agents (HTTP ${answer.status}): ${error?.message ?? 'it is not agent-proxy'}`,
+    `The server at WRIT_AGENT_PROXY_URL=${url} does not accept external agents (HTTP ${answer.status}): ${error?.message ?? 'it is not agent-proxy'}`,
   );
 }
 
-/** Checks that data can be written, and that the disk has capacity. */
+/** Checks that the data folder is writable and that the disk has enough free space. */
 export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): Probe {
   const data = dataFolderOf(folder, env);
   const found = existsSync(data) ? data : resolve(folder);
@@ -105,7 +109,10 @@ function dataFolderOf(folder: string, env: CliIo['env']): string {
   return env.WRIT_DATA ? resolve(env.WRIT_DATA) : join(resolve(folder), '.writ');
 }
 
-/** A supervisor whose store fails, or whose clock is far from those of its peers, reports NOT_SERVING. */
+/**
+ * Checks the health and the clock of the platform. The supervisor reports NOT_SERVING if its store fails or its clock
+ * differs too much from those of its peers.
+ */
 async function askHealth(address: string, ca: string | undefined): Promise<Probe> {
   const finding = (severity: Finding['severity'], text: string): Probe => ({
     name: 'platform',
@@ -127,7 +134,7 @@ async function askHealth(address: string, ca: string | undefined): Promise<Probe
   if (status === undefined)
     return finding(
       'error',
-      `What answers at ${address} is not a Writ platform (HTTP ${answer.code}).`,
+      `The server at ${address} is not a Writ platform (HTTP ${answer.code}).`,
     );
   if (status !== 'SERVING')
     return finding('error', `The platform at ${address} reports ${status}: read its log.`);
@@ -175,7 +182,7 @@ function checkClock(address: string, answer: HealthAnswer, asked: number): Probe
   const text = `The clock of the platform at ${address} differs from that of this machine by ${Math.round(offset / 1000)} s. Synchronize both with NTP.`;
   return {
     name: 'clock',
-    about: `${address} serves and has the time of this machine`,
+    about: `${address} is serving, and its clock agrees with this machine`,
     findings: isFar ? [{ severity: 'error', text }] : [],
   };
 }

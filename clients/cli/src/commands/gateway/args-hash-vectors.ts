@@ -12,7 +12,7 @@ export interface VectorCall {
 }
 
 /**
- * Two calls for each shared vector: its arguments as given, and in its canonical spelling (TG-4).
+ * Returns two calls for each shared vector: one with the arguments as given, one with their canonical JSON (TG-4).
  */
 export function readVectorCalls(file: string): readonly VectorCall[] {
   const { vectors } = JSON.parse(readFileSync(file, 'utf8')) as {

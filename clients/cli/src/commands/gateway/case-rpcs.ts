@@ -50,7 +50,7 @@ export class CaseRpcs {
     }
   }
 
-  /** Lifts every freeze of the case, also after a failure. */
+  /** Lifts every freeze of the case; called even after a failed step. */
   async liftOrders(): Promise<void> {
     for (const orderId of this.#orders) {
       await this.call('unfreeze', { request: { order_id: orderId } });

@@ -13,7 +13,7 @@ export const SIMULATED_SERVICES = ['supervisor', 'agent-worker', TOOL_PROVIDER] 
 /** One of {@link SIMULATED_SERVICES}. */
 export type SimulatedService = (typeof SIMULATED_SERVICES)[number];
 
-/** Paths of the certificates; `{service}` stands for each of {@link SIMULATED_SERVICES}. */
+/** Paths of the certificates; `{service}` is replaced by each name in {@link SIMULATED_SERVICES}. */
 export interface CertificateFiles {
   readonly caFile: string;
   readonly certFile: string;

@@ -39,7 +39,8 @@ export function connectGateway(
     telemetry,
     timeoutMs: TIMEOUT_MS,
     tls: certificates?.toGateway(shown),
-    // A rejected handshake is not retried. After a restart, a caller may connect later than the health check.
+    // A call whose TLS handshake must be rejected is not retried. Other calls are retried, because after a restart they
+    // may fail to connect although the health check succeeds.
     retry: { maxAttempts: shown === 'none' || shown === 'untrusted' ? 1 : 100 },
   });
   const tls = certificates?.toGateway('supervisor');

@@ -6,7 +6,7 @@ import { createRpcClient } from '@writ/rpc';
 import type { GatewayUnderTest } from './gateway-under-test.ts';
 
 /**
- * Whether a service of the gateway is SERVING; the empty name stands for the whole server.
+ * Returns whether a service of the gateway is SERVING; an empty name selects the whole server.
  * @throws WritError when the gateway does not respond or the service does not exist
  */
 export async function isServing(gateway: GatewayUnderTest, service: string): Promise<boolean> {

@@ -16,7 +16,7 @@ export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) 
     .option('--only <text>', 'only tables whose name contains the text')
     .option(
       '--restart-command <command>',
-      'kills the gateway (kill -9) and restarts it; without it, crash cases are skipped',
+      'command that kills the gateway (kill -9) and restarts it; if not set, crash cases are skipped',
     )
     .option('--tls-ca-file <file>', 'CA certificates, for a gateway with mutual TLS')
     .option(

@@ -13,10 +13,10 @@ export interface TokenOptions {
   readonly audience: string;
   readonly subject: string;
   readonly claims: Fields;
-  /** Lifetime from now; zero or less is expired. */
+  /** Lifetime from now; with zero or less the token is already expired. */
   readonly ttlMs: number;
   readonly id?: string;
-  /** Replace registered claims, and fields of the header. */
+  /** Claims that replace or extend the default claims; `header` does the same for the fields of the header. */
   readonly payload?: Fields;
   readonly header?: Fields;
   /** Issuer whose key signs; default: this issuer. */
@@ -24,8 +24,8 @@ export interface TokenOptions {
 }
 
 /**
- * A service that the gateway under test trusts: one key, the tokens that it signs and its KeyService. Tokens are built
- * here rather than by libs/identity, so that invalid tokens can be built, too.
+ * A simulated service that the gateway under test trusts: it has one key, signs tokens and serves KeyService. It does
+ * not use libs/identity, because it must also create invalid tokens.
  */
 export class Issuer {
   readonly name: string;

@@ -37,7 +37,7 @@ export function receiptFault(
     'agent.name': isVoid || agentOf(claims).name === agentName,
     tool: isVoid || claims.tool === request.tool,
     args_sha256: isVoid || claims.args_sha256 === sha256Hex(request.arguments_json),
-    // A repeat may carry another writ; the receipt names one of them.
+    // A repeated call may have a different writ; the receipt names one of the writs.
     writ_id: isVoid || writIds.has(claims.writ_id),
     step: isVoid || claims.step === request.step,
     status: claims.status === answer.status,

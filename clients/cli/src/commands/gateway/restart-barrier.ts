@@ -18,7 +18,7 @@ export class RestartBarrier {
     await waiting.promise;
   }
 
-  /** A case has ended and is no longer waited for. */
+  /** Records that a case has ended; the barrier no longer waits for it. */
   caseEnded(): void {
     this.#running -= 1;
     this.#restartIfReady();

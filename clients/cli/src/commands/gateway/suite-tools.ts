@@ -19,7 +19,7 @@ export interface ToolDefinitionRow {
 
 const SCHEMA: JsonSchema = { type: 'object', required: ['tools'] };
 
-/** Reads tools.yaml of the suite, which every gateway under test must serve. */
+/** Reads the tools of the suite from tools.yaml. Every gateway under test must serve these tools. */
 export function loadSuiteTools(folder: string): readonly ToolDefinitionRow[] {
   const file = join(folder, 'tools.yaml');
   return loadYaml<{ readonly tools: readonly ToolDefinitionRow[] }>(file, SCHEMA).value.tools;

@@ -20,7 +20,9 @@ export interface TokenFault {
   readonly text?: string;
   readonly audience?: string;
   readonly kind?: string;
-  /** An unknown signing key: `unknown` has its own key id, `forged` the supervisor's. */
+  /**
+   * A signing key that is not the supervisor's: `unknown` uses a different key id, `forged` the supervisor's key id.
+   */
   readonly key?: 'unknown' | 'forged';
   readonly payload?: Readonly<Record<string, unknown>>;
   readonly header?: Readonly<Record<string, unknown>>;

@@ -28,7 +28,7 @@ interface Script {
   readonly release: PromiseWithResolvers<ToolDoes>;
 }
 
-/** Timeout of waits. */
+/** Timeout of {@link ToolWorld.until}. */
 const WAIT_TIMEOUT_MS = 10_000;
 
 /** Runs the conformance tools as the cases define, and records every execution. */
@@ -60,7 +60,7 @@ export class ToolWorld {
     return await this.until(find, `execution ${count} of ${call.callId}`);
   }
 
-  /** Waits until `find` returns a value; it is called after every change. */
+  /** Waits until `find` returns a value; `find` is called at once and after every change. */
   async until<T>(find: () => T | undefined, what: string): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const look = () => {
@@ -80,7 +80,7 @@ export class ToolWorld {
     }
   }
 
-  /** Re-evaluates the waits. */
+  /** Evaluates the conditions of {@link until} again. */
   changed(): void {
     for (const look of this.#watchers) look();
   }
@@ -123,7 +123,7 @@ function response(outcome: NonNullable<Outcome>): InvokeResponse {
   return create(InvokeResponseSchema, { outcome });
 }
 
-/** Never returns, or fails on cancellation. */
+/** Never resolves; with `until_cancelled` it rejects when the call is cancelled. */
 function hang(mode: 'until_cancelled' | 'forever', signal: AbortSignal): Promise<never> {
   return mode === 'until_cancelled' ? whenAborted(signal) : new Promise(() => undefined);
 }

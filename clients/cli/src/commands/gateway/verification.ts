@@ -34,7 +34,7 @@ export interface RunOptions {
   readonly restart?: (() => Promise<void>) | undefined;
   /** Time limit for the gateway to become ready, in milliseconds. */
   readonly waitMs: number;
-  /** Runs only tables whose name contains it. */
+  /** Runs only tables whose name contains this text. */
   readonly only?: string | undefined;
   /** Receives the result of every case. */
   readonly onResult: (result: CaseResult) => void;
@@ -178,7 +178,8 @@ async function outcomeOf(
 }
 
 /**
- * Compares the gateway's registry with the suite's tools; a difference explains later failures.
+ * Compares the gateway's registry with the suite's tools and reports each difference, which may be the cause of later
+ * failures.
  * @returns digests of the definitions, by tool
  */
 async function checkRegistry(

@@ -47,7 +47,7 @@ export async function verifyGateway(
   const isText = options.output === 'text';
   const results: CaseResult[] = [];
   try {
-    // What a person does next is no part of the data.
+    // The setup instructions are not part of the JSON or YAML output.
     for (const line of settingLines(address, verification)) (isText ? io.print : io.warn)(line);
     await verification.run({
       address,

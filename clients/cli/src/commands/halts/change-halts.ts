@@ -21,7 +21,8 @@ export interface LiftOptions extends ClientOptions, FormatOptions {
 }
 
 /**
- * Stops a run, one agent of it, a tenant, or everything; fails while calls are in flight.
+ * Halts a run, one of its agents, a tenant, or everything; returns a failure if services have not confirmed the halt
+ * yet or its agents are still being parked (HALT_PENDING).
  * @throws InvalidRequestError INVALID_SCOPE
  */
 export async function createHalt(options: CreateOptions, io: CliIo): Promise<Exit> {

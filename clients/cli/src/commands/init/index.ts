@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type CommandGroup, EXIT } from '../../io.ts';
 
-/** `writ init`: a project that runs (PE-3). */
+/** `writ init`: creates a runnable project (PE-3). */
 export const initCommand: CommandGroup = (program, io, done) => {
   program
     .command('init')
     .argument(
       '<folder>',
-      'a folder that does not exist or is empty; its name is that of the project',
+      'a folder that does not exist or is empty; the folder name becomes the project name',
     )
     .description('Create a project: agents, tools, policy, models and a test.')
     .action(async (folder: string) => {

@@ -15,7 +15,7 @@ export const keyCommands: CommandGroup = (program, io, done) => {
     .requiredOption('--role <role...>', ROLES.join(', '))
     .option(
       '--agent <name>',
-      'with --role agent: the agent of kind external, from agents.yaml, that the key acts for',
+      'required with --role agent: the external agent in agents.yaml that the key acts for',
     )
     .action(async (options: CreateOptions) => {
       const { createKey } = await import('./manage-keys.ts');

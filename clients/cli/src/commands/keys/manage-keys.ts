@@ -41,7 +41,7 @@ export async function createKey(options: CreateOptions, io: CliIo): Promise<Exit
   showData(io, options, { key, ...person }, () => [key]);
   const file = resolve(keysFileOf(options, io));
   const use = agent === undefined ? 'accepts it' : `accepts it from external agent ${agent}`;
-  io.warn(`Store the key now; it is not shown again. The platform with ${file} ${use}.`);
+  io.warn(`Store the key now; it is not shown again. The platform that reads ${file} ${use}.`);
   return EXIT.success;
 }
 
@@ -52,7 +52,7 @@ export function listKeys(options: ListOptions, io: CliIo): Exit {
   return EXIT.success;
 }
 
-/** Revokes a key; fails for an unknown one. */
+/** Revokes a key; fails if no key has this id. */
 export async function revokeKey(id: string, options: FileOptions, io: CliIo): Promise<Exit> {
   const known = await open(options, io).revoke(id);
   if (!known) io.warn(`Key ${id} does not exist.`);

@@ -3,7 +3,7 @@ import type { CommandGroup } from '../../io.ts';
 import { withFormat } from '../../output/format.ts';
 import type { TestOptions } from './test-endpoints.ts';
 
-/** `writ notifications`: whether the endpoints of a tenant accept what is sent to them (PE-2). */
+/** `writ notifications`: tests whether the endpoints of a tenant accept notifications (PE-2). */
 export const notificationCommands: CommandGroup = (program, io, done) => {
   const notifications = program
     .command('notifications')

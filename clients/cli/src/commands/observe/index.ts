@@ -2,7 +2,7 @@ import { withClientOptions } from '../../client-options.ts';
 import type { CommandGroup } from '../../io.ts';
 import type { ObserveOptions } from './observe-runs.ts';
 
-/** `writ observe`: the cost of each agent when it ends, and with --logs a log of each run (HK-3). */
+/** `writ observe`: prints the cost of each agent when it ends, and with --logs writes a log of each run (HK-3). */
 export const observeCommands: CommandGroup = (program, io, done) => {
   withClientOptions(program.command('observe'))
     .argument(

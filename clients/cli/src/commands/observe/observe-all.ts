@@ -24,7 +24,7 @@ export async function observeAll(
   let problem = '';
   const bus = await openObserverBus(nats, (error) => {
     const sentence = error instanceof Error ? error.message : String(error);
-    // Each attempt to connect fails in the same way.
+    // Failed reconnects repeat the same error; warns only when the error changes.
     if (sentence !== problem) warn(sentence);
     problem = sentence;
   });

@@ -17,7 +17,7 @@ export async function observeRuns(
 ): Promise<Exit> {
   const hooks = createRunObserver({ ...io, ...(options.logs && { folder: options.logs }) });
   if (runId === undefined) {
-    // Loaded on demand: one run is followed without NATS.
+    // Imported on demand, because following one run does not use NATS.
     const { observeAll } = await import('./observe-all.ts');
     await observeAll(io, hooks);
   } else {

@@ -12,12 +12,12 @@ import {
 import { formatUsd, isId } from '@writ/kernel';
 import type { CliIo } from '../../io.ts';
 
-/** Number of events shown of an agent that did not succeed. */
+/** Maximum number of events to print for an agent that did not succeed. */
 const SHOWN = 5;
 
 /** Options of {@link createRunObserver}. */
 interface RunObserverOptions extends Pick<CliIo, 'print' | 'warn'> {
-  /** Folder of the logs; default: none are written. */
+  /** Folder of the logs; default: no logs are written. */
   readonly folder?: string;
 }
 

@@ -4,7 +4,10 @@ import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import type { FormatOptions } from '../../output/format.ts';
 import { showData } from '../../output/show.ts';
 
-/** Prints the problems of an invalid policy or table and returns exit code 1; other errors return 2. */
+/**
+ * Runs `work` and returns its exit code. For an invalid policy or table, prints the problems and returns 1; for any
+ * other WritError, prints the message and returns 2.
+ */
 export async function reportProblems(
   io: CliIo,
   options: FormatOptions,

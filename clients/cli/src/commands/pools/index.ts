@@ -5,7 +5,7 @@ import type { CommandGroup } from '../../io.ts';
 import { type FormatOptions, withFormat } from '../../output/format.ts';
 import type { ReprioritizeOptions } from './reprioritize.ts';
 
-/** From the lowest. */
+/** All priorities, lowest first. */
 const PRIORITIES: readonly Lowercase<PriorityName>[] = [
   'background',
   'low',
@@ -14,7 +14,9 @@ const PRIORITIES: readonly Lowercase<PriorityName>[] = [
   'critical',
 ];
 
-/** `writ pools`: who holds, lost or waits for a slot of a run, and with which priority (SB-5, PE-1). */
+/**
+ * `writ pools`: shows which agents of a run hold a slot, lost it or wait for one, and sets their priority (SB-5, PE-1).
+ */
 export const poolCommands: CommandGroup = (program, io, done) => {
   const pools = program.command('pools').description('Slots of the agents of a run.');
 

@@ -11,10 +11,13 @@ export const recoverCommands: CommandGroup = (program, io, done) => {
     .option('--data <folder>', 'the data folder (WRIT_DATA, .writ)')
     .option(
       '--service <name...>',
-      'recover these as well, such as those with a PostgreSQL database',
+      'also recover these services, such as those with a PostgreSQL database',
     )
-    .option('--halt <id>', 'the halt of everything, if the supervisor is not in this data folder')
-    .option('--yes', 'end the runs that had not ended, and start with everything halted')
+    .option(
+      '--halt <id>',
+      'id of the halt of everything; required if the supervisor does not use this data folder',
+    )
+    .option('--yes', 'continue: halt everything at the next start and end all unfinished runs')
     .action(async (options: RecoverOptions) => {
       const { recoverStores } = await import('./recover-stores.ts');
       done(await recoverStores(options, io));

@@ -14,7 +14,7 @@ export interface RecoverOptions extends FormatOptions {
 }
 
 const FOUND: Readonly<Record<StoreFinding, string>> = {
-  current: 'is the latest one',
+  current: 'is current',
   behind: 'is an older copy',
   replaced: 'is a different database',
   missing: 'is missing',
@@ -58,7 +58,7 @@ export async function recoverStores(
   const names = lost.map((store) => store.service).join(', ');
   if (yes !== true) {
     report(
-      `To continue without what ${names} lost, stop the platform and run this with --yes: unfinished runs end, and everything is halted.`,
+      `To continue without the data that ${names} lost, stop the platform and run this with --yes: unfinished runs end, and everything is halted.`,
     );
     return EXIT.failure;
   }

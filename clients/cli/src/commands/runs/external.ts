@@ -33,7 +33,7 @@ export async function issueRunToken(
   return EXIT.success;
 }
 
-/** Ends the run of an external agent: its program is done. */
+/** Ends the run of an external agent whose program has finished. */
 export async function closeRun(runId: string, options: CloseOptions, io: CliIo): Promise<Exit> {
   const { requestId = newId('req') } = options;
   const { run } = await openClient(options, io).runs.closeRun({ requestId, runId });

@@ -15,8 +15,8 @@ import { show } from '../../output/show.ts';
 import { untilInterrupted } from '../../until-interrupted.ts';
 
 /**
- * Prints the events of a run until its end; Ctrl-C ends the watch and not the run.
- * @returns success for status ok, failure for another end, interrupted after Ctrl-C
+ * Prints the events of a run until it ends. Ctrl-C stops the output; the run continues.
+ * @returns success for status ok, failure for any other status, interrupted after Ctrl-C
  */
 export async function followRun(
   run: Run,
@@ -62,7 +62,10 @@ function approvalIn({ entry }: RunEvent): string | undefined {
   return type === HookEventType.APPROVAL_REQUESTED ? approvalId : undefined;
 }
 
-/** A caller without the role approver, auditor or admin cannot read the approval, which may then be pending. */
+/**
+ * Returns whether an approval is pending. Returns true if the caller may not read the approval, because it may then be
+ * pending; reading it requires the role approver, auditor or admin.
+ */
 async function mayBePending(
   approvalId: string,
   { approvals }: Pick<WritClient, 'approvals'>,

@@ -104,11 +104,13 @@ const agentsCommand: CommandGroup = (runs, io, done) => {
     });
 };
 
-/** `writ runs logs`: what agents wrote to the log of a run (AG-4, AG-5). */
+/** `writ runs logs`: lists the entries that agents wrote to the log of a run (AG-4, AG-5). */
 const logsCommand: CommandGroup = (runs, io, done) => {
   withFormat(withClientOptions(runs.command('logs')))
     .argument('<run-id>', 'the run')
-    .description('List what agents wrote to the log of a run, oldest first, with content.')
+    .description(
+      'List the entries that agents wrote to the log of a run, oldest first, with content.',
+    )
     .option('--agent <instance>', 'only entries of this agent')
     .option('--limit <count>', 'maximum number of entries to list', limitOf, 50)
     .action(async (runId: string, options: LogOptions) => {
@@ -129,7 +131,9 @@ const externalCommands: CommandGroup = (runs, io, done) => {
 
   withFormat(withClientOptions(runs.command('close')))
     .argument('<run-id>', 'the run')
-    .description('End the run of an external agent with `closed`: its program is done.')
+    .description(
+      'End the run of an external agent whose program has finished; the stop reason is `closed`.',
+    )
     .option('--request-id <id>', 'repeat a request that was not answered')
     .action(async (runId: string, options: CloseOptions) => {
       const { closeRun } = await import('./external.ts');

@@ -28,7 +28,7 @@ function contentText({ contentJson, contentOmitted }: LogEntry): string {
   return contentOmitted ? '(more than 1 MiB)' : contentJson;
 }
 
-/** Prints what the agents of a run wrote to its log (AG-4, AG-5). */
+/** Prints the log entries of a run (AG-4, AG-5). */
 export async function listLogEntries(runId: string, options: LogOptions, io: CliIo): Promise<Exit> {
   const { agent: agentInstance = '', limit } = options;
   const { runs } = openClient(options, io);

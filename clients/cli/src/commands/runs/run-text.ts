@@ -19,7 +19,7 @@ export const RUN_COLUMNS: readonly Column<Run>[] = [
   { heading: 'GOAL', text: ({ goal }) => goal },
 ];
 
-/** Everything about a run but its steps. */
+/** Returns the fields of a run without its steps. */
 export function runFields(run: Run): string[] {
   const { result } = run;
   return fields({

@@ -58,7 +58,7 @@ function requestOf(
   };
 }
 
-/** Splits `key=value` at the first `=`; without one the value is empty. */
+/** Splits `key=value` at the first `=`; the value is empty if there is no `=`. */
 function splitPair(pair: string): readonly [string, string] {
   const at = pair.indexOf('=');
   return at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];

@@ -2,7 +2,7 @@ import { type ClientOptions, withClientOptions } from '../../client-options.ts';
 import type { CommandGroup } from '../../io.ts';
 import { type FormatOptions, withFormat } from '../../output/format.ts';
 
-/** `writ tools`: the tools that the gateway registers for the tenant; `-o json` has their schemas (PE-2). */
+/** `writ tools`: lists the tools that the gateway registers for the tenant; `-o json` includes their schemas (PE-2). */
 export const toolCommands: CommandGroup = (program, io, done) => {
   withFormat(withClientOptions(program.command('tools')))
     .description(

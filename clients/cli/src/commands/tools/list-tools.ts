@@ -32,7 +32,7 @@ export async function listTools(options: ClientOptions & FormatOptions, io: CliI
   return EXIT.success;
 }
 
-/** Names of the arguments; `?` after those that may be missing. */
+/** Names of the arguments; optional arguments end with `?`. */
 function argumentsText({ inputSchemaJson }: ToolDefinition): string {
   const schema = JSON.parse(inputSchemaJson || '{}') as {
     readonly properties?: object;

@@ -1,4 +1,4 @@
-/** What `writ usage --by` sums usage by. */
+/** The dimensions of `writ usage --by`. */
 export const GROUPS = ['agent', 'run', 'session', 'tenant', 'model', 'day'] as const;
 
 /** One of {@link GROUPS}. */

@@ -10,7 +10,7 @@ import type { UsageOptions } from './query-usage.ts';
 /** `writ usage`: settled usage, summed by any of six dimensions (EM-10, PE-1). */
 export const usageCommands: CommandGroup = (program, io, done) => {
   withFormat(withClientOptions(program.command('usage')))
-    .description('Sum what was spent; usage of calls in flight is not included.')
+    .description('Sum settled usage; usage of calls in flight is not included.')
     .option('--by <dimension,...>', `one row for each ${GROUPS.join(', ')}`, groupsOf, [])
     .option('--since <time>', 'settled at or after this time, such as 2026-11-01 (UTC)', timeOf)
     .option('--until <time>', 'settled before this time', timeOf)

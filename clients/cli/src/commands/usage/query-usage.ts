@@ -27,7 +27,7 @@ export interface UsageOptions extends ClientOptions, FormatOptions {
   readonly limit: number;
 }
 
-/** A column that names what a row sums, with its value in the request. */
+/** A column for a dimension of the sums, with the value of that dimension in the request. */
 interface GroupColumn extends Column<UsageRow> {
   readonly value: UsageGroup;
 }

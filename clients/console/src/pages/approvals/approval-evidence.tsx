@@ -4,7 +4,7 @@ import type { Evidence } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { ShownJson, ShownText } from '../../parts/shown-text.tsx';
 
-/** What the policy shows of the run: goal, facts, earlier steps. */
+/** Shows the evidence that the policy discloses about the run: goal, facts and earlier steps. */
 export function ApprovalEvidence({ evidence }: { readonly evidence: Evidence }) {
   const { goal, factsJson, steps, truncated } = evidence;
   return (
@@ -58,7 +58,7 @@ export function ApprovalEvidence({ evidence }: { readonly evidence: Evidence }) 
       )}
       {truncated && (
         <Text size="xs" className="muted">
-          The evidence is cut because of its size.
+          The evidence is incomplete: parts of it were cut or omitted.
         </Text>
       )}
     </Stack>

@@ -25,7 +25,7 @@ const DECIDED = [
   ApprovalState.RESOLVED,
 ];
 
-/** The inbox of approvals: what waits for a person, live, and what was decided. */
+/** The list of approvals: the pending approvals, updated live, or the decided approvals. */
 export function ApprovalsPage() {
   const [params, setParams] = useSearchParams();
   const pending = usePendingApprovals();
@@ -40,7 +40,7 @@ export function ApprovalsPage() {
   return (
     <Page
       title="Approvals"
-      about={runId === '' ? 'Actions that a person decides' : `Of run ${runId}`}
+      about={runId === '' ? 'Actions that a person decides' : `Approvals of run ${runId}`}
       actions={
         <>
           <LiveBadge isLive={pending.isLive} />
@@ -110,7 +110,7 @@ function ApprovalRow({ approval }: { readonly approval: Approval }) {
   );
 }
 
-/** Most decided approvals that the page lists. */
+/** Maximum number of decided approvals that the page lists. */
 const MAX_DECIDED = 200;
 
 function useDecided(runId: string, isEnabled: boolean) {

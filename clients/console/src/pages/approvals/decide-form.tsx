@@ -27,7 +27,7 @@ import {
 } from './edited-arguments.ts';
 import { useDecide } from './use-decide.ts';
 
-/** Approves, edits and approves, or rejects an action. What the policy locks is shown as locked. */
+/** Approves, edits and approves, or rejects an action. Arguments that the policy locks are read-only. */
 export function DecideForm({ approval }: { readonly approval: Approval }) {
   const { readerRights: rights, editableArguments, action } = approval;
   const kind = action?.kind;
@@ -124,7 +124,7 @@ function ArgumentField({
   onChange,
 }: {
   readonly argument: FormArgument;
-  /** Whether the reader may change what the policy does not lock. */
+  /** Whether the reader may change the arguments that the policy does not lock. */
   readonly mayEdit: boolean;
   readonly value: JsonValue;
   readonly onChange: (value: JsonValue) => void;
@@ -204,7 +204,7 @@ function JsonField({
         try {
           onChange(JSON.parse(next) as JsonValue);
         } catch {
-          // The field shows that the text is not JSON; the last valid value stays.
+          // The field shows that the text is not JSON; the last valid value is kept.
         }
       }}
       autosize

@@ -11,7 +11,10 @@ export interface FormArgument {
   readonly editable: EditableArgument | undefined;
 }
 
-/** The arguments of an action with what the policy lets approvers change; missing editable ones are empty. */
+/**
+ * Returns the arguments of an action, each with the edit that the policy permits. An editable argument that the action
+ * does not set is included as null.
+ */
 export function formArguments(
   argumentsJson: string,
   editable: readonly EditableArgument[],
@@ -27,7 +30,7 @@ export function isNumber({ value, editable }: FormArgument): boolean {
   return typeof value === 'number' || (editable !== undefined && editable.maxJson !== '');
 }
 
-/** What a field shows: what was entered, also if that is `null`, or else the proposed value. */
+/** Returns the value that a field shows: the entered value, even if it is `null`, otherwise the proposed value. */
 export function shownValue(
   { name, value }: FormArgument,
   entered: Readonly<Record<string, JsonValue>>,

@@ -11,7 +11,10 @@ import { useApi } from '../../session/session-provider.tsx';
 
 type Answer = MessageInitShape<typeof DecideApprovalRequestSchema>['answer'];
 
-/** Decides an approval; exactly one decision counts. */
+/**
+ * Returns the functions that decide an approval, and the state of the request. The first decision on an approval is
+ * final.
+ */
 export function useDecide({ approvalId }: Approval) {
   const api = useApi();
   const queries = useQueryClient();
@@ -19,7 +22,8 @@ export function useDecide({ approvalId }: Approval) {
   const { mutate, error, isPending, data, reset } = useMutation({
     mutationFn: ({ answer, comment }: { readonly answer: Answer; readonly comment: string }) => {
       const content = JSON.stringify({ approvalId, answer, comment });
-      // The same answer again is the same request: its response may have been lost after it counted.
+      // Repeats an identical decision with the same request id, because the response to the first request may have been
+      // lost.
       if (request.current?.content !== content)
         request.current = { content, requestId: newRequestId() };
       const { requestId } = request.current;
@@ -37,7 +41,7 @@ export function useDecide({ approvalId }: Approval) {
     error,
     isPending,
     reset,
-    /** Arguments that a rule would make of an edit; empty when there are none. */
+    /** The arguments to which a rule would revise an edit; empty if no rule revises it. */
     proposal: data?.proposedArgumentsJson ?? '',
     approve: (comment: string) => mutate({ answer: { case: 'approve', value: {} }, comment }),
     reject: (comment: string) => mutate({ answer: { case: 'reject', value: {} }, comment }),

@@ -4,12 +4,15 @@ import { type ChainVerdict, downloadChain, publishedKeys, verifyChain } from './
 
 /** Verification of the audit chain in the browser; at most one verification or download is in progress. */
 interface Verification {
-  /** What is in progress; empty when nothing is. */
+  /** The operation in progress; empty if there is none. */
   readonly progress: string;
   /** Undefined until a verification has ended. */
   readonly verdict: ChainVerdict | undefined;
   readonly error: unknown;
-  /** Verifies an export, or the current chain, with the keys of a file, or the published ones. */
+  /**
+   * Verifies an export with the keys in a file. If `exportFile` is null, verifies the current chain; if `keyFile` is
+   * null, uses the published keys.
+   */
   readonly verify: (exportFile: File | null, keyFile: File | null) => Promise<void>;
   /** Saves the current chain as a file. */
   readonly download: () => Promise<void>;

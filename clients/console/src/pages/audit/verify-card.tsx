@@ -29,7 +29,7 @@ export function VerifyCard() {
         )}
         <FileInput
           label="Export"
-          description="Empty: the chain as the platform has it now."
+          description="Leave empty to verify the current chain of the platform."
           placeholder="Select a file of writ audit export"
           value={exportFile}
           onChange={setExportFile}
@@ -39,8 +39,8 @@ export function VerifyCard() {
           <Stack gap="xs" mt={6}>
             <Radio
               value="published"
-              label="Those that the platform publishes now"
-              description="Finds changes by others. It does not protect from the platform itself."
+              label="The keys that the platform publishes now"
+              description="Detects changes by third parties, but not by the platform itself."
             />
             <Radio
               value="file"
@@ -85,7 +85,7 @@ export function VerifyCard() {
           {verdict !== undefined && (
             <Alert
               color={verdict.holds ? 'green' : 'red'}
-              title={verdict.holds ? 'The chain holds' : 'The chain does not hold'}
+              title={verdict.holds ? 'The chain is valid' : 'The chain is invalid'}
             >
               {verdict.sentence}
             </Alert>

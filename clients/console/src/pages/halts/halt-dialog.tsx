@@ -11,7 +11,7 @@ import { ErrorNotice } from '../../parts/notices.tsx';
 import { TextBox } from '../../parts/text-box.tsx';
 import { useSession } from '../../session/session-provider.tsx';
 
-/** What a halt covers, as entered. */
+/** The scope of a halt, as entered. */
 export interface HaltScope {
   readonly kind: 'tenant' | 'run' | 'agent' | 'everything';
   readonly tenant: string;
@@ -164,7 +164,7 @@ function ScopeFields({ scope, onChange, isOperator }: ScopeFieldsProps) {
   );
 }
 
-/** What has to be typed: the name of the scope. */
+/** Returns the text to type as confirmation: the name of the scope. */
 function confirmationOf({ kind, tenant, runId, instance }: HaltScope): string {
   switch (kind) {
     case 'tenant':

@@ -16,7 +16,7 @@ import { useSession } from '../../session/session-provider.tsx';
 import { useRunPool } from '../run/use-run.ts';
 
 const OPEN = [RunState.RUNNING, RunState.SUSPENDED, RunState.PARKED, RunState.WAITING_FOR_INPUT];
-/** Most runs whose pools the page reads. */
+/** Maximum number of runs whose pools the page reads. */
 const MAX_RUNS = 30;
 const PRIORITIES = [
   Priority.BACKGROUND,
@@ -32,7 +32,7 @@ const SLOT_COLORS: Partial<Record<SlotState, string>> = {
   [SlotState.WAITING]: 'yellow',
 };
 
-/** The slots of the runs in progress: who holds one, lost it to another agent, or waits for one. */
+/** Shows the slots of the runs in progress: which agents hold a slot, lost it, or wait for one. */
 export function PoolsPage() {
   const { api } = useSession();
   const runs = useQuery({
@@ -182,7 +182,7 @@ function PrioritySelect({ run, slot }: { readonly run: Run; readonly slot: Slot 
         priority,
       }),
     onSuccess: async () => {
-      notifications.show({ message: 'The priority is changed.' });
+      notifications.show({ message: 'The priority was changed.' });
       await queries.invalidateQueries({ queryKey: ['run', run.runId] });
     },
   });

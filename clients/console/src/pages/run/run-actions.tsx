@@ -97,7 +97,7 @@ function CloseDialog({ run, isOpen, onClose }: DialogProps) {
       onClose={onClose}
       action={close}
       onConfirm={close.mutate}
-      explanation="Its program is done: the run is completed, and further requests of the program are refused."
+      explanation="The run is marked as completed, and further requests of its program are rejected."
       back="Keep it"
     />
   );

@@ -4,7 +4,7 @@ import { usdText } from '@writ/client/display';
 import { useMemo } from 'react';
 import type { CostPoint, RunModel } from './timeline.ts';
 
-/** Most points that the chart draws. */
+/** Maximum number of points that the chart draws. */
 const MAX_POINTS = 160;
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 

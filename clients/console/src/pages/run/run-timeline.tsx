@@ -100,7 +100,7 @@ function Row({
   );
 }
 
-/** Most characters of a line; the details show the whole text. */
+/** Maximum length of a line, in characters; the details show the complete text. */
 const MAX_LINE = 600;
 
 function clipped(text: string): string {

@@ -4,7 +4,7 @@ import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { AgentActivity } from '@writ/contracts/writ/run/v1/run_pb';
 import type { AgentRef } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 
-/** What an agent of the run is doing. */
+/** The state of an agent of the run. */
 export type AgentState = 'running' | 'waiting' | 'paused' | 'ended';
 
 /** An agent in the tree of the run. */
@@ -29,7 +29,7 @@ export interface CostPoint {
   readonly costNanoUsd: bigint;
 }
 
-/** What a page shows of a run, from its events. */
+/** The state of a run that a page shows, derived from its events. */
 export interface RunModel {
   readonly entries: readonly TimelineEntry[];
   /** By instance, in the order of their start. */
@@ -38,7 +38,10 @@ export interface RunModel {
   readonly costNanoUsd: bigint;
   readonly lastSequence: bigint;
   readonly isEnded: boolean;
-  /** Approvals that no person has decided. An agent that waits for one may be at work: external agents are concurrent. */
+  /**
+   * Ids of the approvals that were requested and not decided. An agent with such an approval may still be running,
+   * because external agents make concurrent calls.
+   */
   readonly openApprovals: ReadonlySet<string>;
 }
 

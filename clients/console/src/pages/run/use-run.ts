@@ -5,9 +5,11 @@ import { follow } from '../../api/follow.ts';
 import { useApi, useSession } from '../../session/session-provider.tsx';
 import { EMPTY_RUN, type RunModel, withEvents } from './timeline.ts';
 
-/** Events of a stream are shown together: a run with thousands of them arrives in few updates. */
+/**
+ * Interval at which received events are rendered together, so that a run with thousands of events causes few updates.
+ */
 const BATCH_MS = 120;
-/** Shortest interval between two reads of the run, its balances and its slots, after events. */
+/** Minimum interval at which the run, its balances and its slots are read again after events. */
 const REFRESH_MS = 1_000;
 
 /** A run with its live timeline. */
@@ -69,7 +71,7 @@ export function useLiveRun(runId: string): LiveRun {
   return { model, isLive, error };
 }
 
-/** GetRun. */
+/** Reads the run with GetRun. */
 export function useRun(runId: string) {
   const api = useApi();
   return useQuery({
@@ -78,7 +80,7 @@ export function useRun(runId: string) {
   });
 }
 
-/** The slots of a run; not before it has started. */
+/** Reads the slots of a run. Before the run has started, the query fails with POOL_NOT_FOUND. */
 export function useRunPool(runId: string) {
   const { api, can } = useSession();
   return useQuery({

@@ -33,7 +33,7 @@ it('replaces a listed run, or removes it when the filter no longer accepts it (P
   expect(idsOf(changedPages(PAGES, [ended], isRunning))[1]).toEqual(['run-6']);
 });
 
-it('does not list an older run, which a later page has, nor one that the filter rejects (PE-2)', () => {
+it('does not insert a run that is older than the list or that the filter rejects (PE-2)', () => {
   const changes = [run(3), run(12, RunState.COMPLETED)];
   expect(idsOf(changedPages(PAGES, changes, isRunning))).toEqual(idsOf(PAGES));
 });

@@ -2,9 +2,9 @@ import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import type { ListRunsResponse } from '@writ/contracts/writ/run/v1/run_service_pb';
 
 /**
- * The pages of a list, newest run first, after changes: runs that are listed are replaced, or removed when the filter no
- * longer accepts them; other runs that it accepts are put first, unless the first listed run is newer. Pages without a
- * change stay the same objects.
+ * Returns the pages of a list, newest run first, with changes applied. A listed run is replaced, or removed if the
+ * filter no longer accepts it. Another run is inserted first if the filter accepts it and no listed run is newer.
+ * Unchanged pages keep their identity.
  */
 export function changedPages(
   pages: readonly ListRunsResponse[],

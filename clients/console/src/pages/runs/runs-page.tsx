@@ -103,7 +103,9 @@ function RunRow({ run }: { readonly run: Run }) {
           {run.runId}
         </Anchor>
         <Text size="sm" className="clip muted" title={printable(run.goal)}>
-          {run.goal === '' ? 'Goal deleted by its retention' : printable(run.goal)}
+          {run.goal === ''
+            ? 'Goal deleted by the retention policy of the run'
+            : printable(run.goal)}
         </Text>
       </Cell>
       <Cell>

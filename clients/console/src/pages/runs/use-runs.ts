@@ -16,21 +16,21 @@ import { changedPages } from './changed-pages.ts';
 const PAGE_SIZE = 200;
 /** How long changes are collected before the list shows them, ms. */
 const BATCH_MS = 200;
-/** The states of runs by their words. */
+/** The run states by their display names. */
 export const STATES: ReadonlyMap<string, RunState> = new Map(
   RunStateSchema.values
     .filter(({ number }) => number !== 0)
     .map(({ number }) => [wordsOf(RunState, number), number as RunState]),
 );
 
-/** What the list is narrowed to. */
+/** The filter of the run list. */
 export interface RunFilter {
   readonly states: readonly string[];
   readonly agent: string;
   readonly session: string;
 }
 
-/** The filter in the address of the page, so that it can be shared and survives a reload. */
+/** Returns the filter and its setter. The filter is part of the URL, so that it can be shared and survives a reload. */
 export function useRunFilter(): readonly [RunFilter, (filter: RunFilter) => void] {
   const [params, setParams] = useSearchParams();
   const filter: RunFilter = {
@@ -68,7 +68,7 @@ export function useRuns(filter: RunFilter) {
   });
 }
 
-/** Follows WatchRuns into the pages of a filter; returns whether the stream is connected. */
+/** Follows WatchRuns and applies the changes to the pages of a filter; returns whether the stream is connected. */
 export function useLiveRuns(filter: RunFilter): boolean {
   const api = useApi();
   const queries = useQueryClient();
@@ -92,7 +92,7 @@ export function useLiveRuns(filter: RunFilter): boolean {
         return api.runs.watchRuns({}, { signal });
       },
       onMessage: ({ run }) => {
-        // What changed before the first message of a stream is not sent.
+        // A new stream does not send earlier changes, so the pages are read again.
         if (isFirst) void queries.invalidateQueries({ queryKey: keyOf(shown) });
         isFirst = false;
         if (run === undefined) return;

@@ -35,10 +35,10 @@ const COLORS = [
   'lime.7',
   'gray.6',
 ];
-/** Most series of a chart; the others are summed. */
+/** Maximum number of series in a chart; the others are summed. */
 const MAX_SERIES = COLORS.length - 1;
 
-/** What was spent, by day, agent, model and tenant. */
+/** Shows usage by day, agent, model and tenant. */
 export function UsagePage() {
   const { caller } = useSession();
   const [days, setDays] = useState('30');
@@ -75,9 +75,9 @@ export function UsagePage() {
         </EmptyNotice>
       )}
       {usage.data?.hasMore === true && (
-        <Alert color="yellow" role="note" title="Not everything is summed">
-          These are the first {MAX_ROWS.toLocaleString()} rows of an agent, a model and a day.
-          Choose fewer days, or sum on the server with `writ usage`.
+        <Alert color="yellow" role="note" title="Only part of the usage is included">
+          These are the first {MAX_ROWS.toLocaleString()} rows, one for each agent instance, model
+          and day. Choose fewer days, or sum on the server with `writ usage`.
         </Alert>
       )}
       {rows.length > 0 && (

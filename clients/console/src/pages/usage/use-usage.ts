@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { UsageGroup } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { useApi } from '../../session/session-provider.tsx';
 
-/** What one agent instance spent with one model in one UTC day. */
+/** The usage of one agent instance with one model on one UTC day. */
 export interface UsageDay {
   readonly day: string;
   readonly agent: string;
@@ -30,7 +30,7 @@ export interface Sum {
 const DAY_MS = 86_400_000;
 const PAGE_ROWS = 1_000;
 const MAX_PAGES = 20;
-/** Most rows that are read. */
+/** Maximum number of rows that are read. */
 export const MAX_ROWS = MAX_PAGES * PAGE_ROWS;
 
 /** The last UTC days including today, oldest first, as `YYYY-MM-DD`. */
@@ -41,13 +41,16 @@ export function daysBack(days: number): string[] {
   );
 }
 
-/** The rows of a time, and whether there are more than {@link MAX_ROWS}. */
+/** The rows of a period, and whether more than {@link MAX_ROWS} exist. */
 interface Usage {
   readonly rows: readonly UsageDay[];
   readonly hasMore: boolean;
 }
 
-/** Usage of the last days by day, agent instance, model and tenant; a row has the name of the agent. */
+/**
+ * Returns the usage of the last days by day, agent instance, model and tenant. A row contains the name of the agent,
+ * not the instance.
+ */
 export function useUsage(days: number, tenant: string) {
   const { usage } = useApi();
   return useQuery({

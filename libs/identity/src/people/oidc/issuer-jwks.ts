@@ -11,7 +11,10 @@ import {
 import { fileStamp } from '../../keys/private-file.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 
-/** Maximum age of cached keys, and minimum interval between fetches for unknown key ids, ms. */
+/**
+ * `CACHE_MS` is the maximum age of cached keys, `COOL_DOWN_MS` the minimum interval between fetches for unknown key
+ * ids, ms.
+ */
 const CACHE_MS = 10 * 60_000;
 const COOL_DOWN_MS = 30_000;
 const TIMEOUT_MS = 3_000;
@@ -21,11 +24,11 @@ const PAUSE_MS = 1_000;
 const POLL_INTERVAL_MS = 1_000;
 
 /**
- * Returns the public keys of an issuer, fetched on demand and cached. An unknown key id causes at most one fetch in
- * {@link COOL_DOWN_MS}, and a failed fetch is not repeated for {@link PAUSE_MS}, so that callers cannot cause a fetch
- * for each token.
- * @throws UnavailableError ISSUER_UNAVAILABLE (from the function it returns) when keys are unavailable: then
- *   all tokens are rejected (SYS-4)
+ * Returns a function that looks up the public keys of an issuer, which are fetched on demand and cached. Unknown key
+ * ids cause at most one fetch per {@link COOL_DOWN_MS}, and a failed fetch is not repeated for {@link PAUSE_MS}, so
+ * that callers cannot cause a fetch for each token.
+ * @throws UnavailableError ISSUER_UNAVAILABLE (from the returned function) when the keys are unavailable, so all tokens
+ *   are rejected (SYS-4)
  */
 export function issuerJwks({ jwks }: Pick<OidcSettings, 'jwks'>, clock: Clock): JWTVerifyGetKey {
   return 'url' in jwks ? remoteJwks(jwks.url, clock) : fileJwks(jwks.file, clock);
@@ -38,7 +41,7 @@ function remoteJwks(url: string, clock: Clock): JWTVerifyGetKey {
     cacheMaxAge: CACHE_MS,
     cooldownDuration: COOL_DOWN_MS,
     timeoutDuration: TIMEOUT_MS,
-    // The library counts its cooldown from the last success only.
+    // The cooldown of the library starts only after a successful fetch.
     [customFetch]: async (target, init) => {
       if (isPaused()) throw unavailable();
       return await fetch(target, init);
@@ -72,7 +75,10 @@ function fileJwks(file: string, clock: Clock): JWTVerifyGetKey {
   };
 }
 
-/** Returns undefined for an unreadable file: revoked keys are unknown, so none is trusted. */
+/**
+ * Reads the keys of a file. Returns undefined for an unreadable file: it is unknown which keys were revoked, so no key
+ * is trusted.
+ */
 function readKeys(file: string): JWTVerifyGetKey | undefined {
   try {
     return createLocalJWKSet(JSON.parse(readFileSync(file, 'utf8')) as JSONWebKeySet);

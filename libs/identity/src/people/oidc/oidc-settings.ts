@@ -24,7 +24,7 @@ export interface OidcSettings {
   /** The key set of the issuer: a URL (https, or http on loopback) or a file. */
   readonly jwks: { readonly url: string } | { readonly file: string };
   readonly algorithms: readonly OidcAlgorithm[];
-  /** Names of the claims with subject, tenant and roles. */
+  /** Names of the claims that contain subject, tenant and roles. */
   readonly subjectClaim: string;
   readonly tenantClaim: string;
   readonly rolesClaim: string;

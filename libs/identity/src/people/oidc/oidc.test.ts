@@ -64,7 +64,7 @@ describe('tokens of an issuer', () => {
     ['another audience', { aud: 'other' }, 'aud'],
     ['no audience', { aud: undefined }, 'aud'],
     ['a future nbf', { nbf: Math.floor(Date.now() / 1_000) + 600 }, 'nbf'],
-    ['no end', { exp: undefined }, 'exp'],
+    ['no expiry', { exp: undefined }, 'exp'],
     ['no subject', { sub: undefined }, 'sub'],
     ['an empty subject', { sub: '' }, 'sub'],
     ['no tenant', { tenant: undefined }, 'tenant'],
@@ -80,7 +80,7 @@ describe('tokens of an issuer', () => {
     await expect(oidc.verify(token)).rejects.toMatchObject({ reason: 'TOKEN_EXPIRED' });
   });
 
-  it('are rejected unsigned, signed by a shared secret or another key, or changed (SYS-4)', async () => {
+  it('are rejected if unsigned, modified, or signed with a shared secret or another key (SYS-4)', async () => {
     const now = Math.floor(Date.now() / 1_000);
     const claims = { ...CLAIMS, iss: issuer.name, iat: now, exp: now + 60 };
     const shared = await new SignJWT(claims)
@@ -97,7 +97,7 @@ describe('tokens of an issuer', () => {
     }
   });
 
-  it('are rejected with an unlisted algorithm, even signed by a key of the issuer (SYS-4)', async () => {
+  it('are rejected if their algorithm is not configured, even if the issuer signed them (SYS-4)', async () => {
     await issuer.addKey('key-2', 'EdDSA');
     const token = await issuer.sign(CLAIMS, { kid: 'key-2' });
     expect(await oidc.verify(token)).toEqual(ADA);
@@ -137,7 +137,7 @@ describe('tokens of an issuer', () => {
   });
 
   it.each(['isDown', 'isGarbled'] as const)(
-    'are rejected while the issuer %s, with one fetch for many, and accepted afterwards (SYS-4)',
+    'are rejected with one key fetch while the issuer is faulty (%s), and accepted afterwards (SYS-4)',
     async (fault) => {
       issuer[fault] = true;
       const token = await issuer.sign(CLAIMS);
@@ -154,7 +154,7 @@ describe('tokens of an issuer', () => {
     },
   );
 
-  it('are verified with the current keys of a file, and rejected without it whichever way the clock steps (SYS-4, BD-3)', async () => {
+  it('are verified with the current key file, and rejected without it despite a clock step (SYS-4, BD-3)', async () => {
     const file = join(tempDir(), 'jwks.json');
     writeFileSync(file, issuer.jwks);
     const local = createOidc(settings({ jwks: { file } }), clock);

@@ -66,14 +66,14 @@ function tenantOf(payload: JWTPayload, { tenantClaim }: OidcSettings): string {
   throw badClaim(tenantClaim, 'must name a tenant');
 }
 
-/** The claim is a list or a space-separated string. Unknown roles are ignored. */
+/** Returns the roles of the claim, which is a list or a space-separated string. Unknown roles are ignored. */
 function rolesOf(payload: JWTPayload, { rolesClaim }: OidcSettings): Person['roles'] {
   const named = claim(payload, rolesClaim);
   const roles: readonly unknown[] = typeof named === 'string' ? named.split(' ') : listOf(named);
   return [...new Set(roles.filter(isRole))];
 }
 
-/** Returns the claim of that name, otherwise the claim at that path (`realm_access.roles`). */
+/** Returns the claim named `name`; without such a claim, the value at the dotted path `name` (`realm_access.roles`). */
 function claim(payload: JWTPayload, name: string): unknown {
   if (Object.hasOwn(payload, name)) return payload[name];
   let value: unknown = payload;
