@@ -5,7 +5,10 @@ import { readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { readSupervisorConfig } from '@writ/supervisor';
 import { readToolGatewayConfig } from '@writ/tool-gateway';
 
-/** How each service reads its environment: what a deployment sets must mean the same to it. */
+/**
+ * The function with which each service reads its environment. Tests use it to check that the services accept the
+ * settings of a deployment.
+ */
 export const CONFIG_READERS = {
   supervisor: readSupervisorConfig,
   'spawn-budget': readSpawnBudgetConfig,

@@ -1,4 +1,4 @@
-/** Fails if `npm install` has changed package-lock.json, other than by optional packages for certain platforms. */
+/** Fails if `npm install` has changed package-lock.json. Changes of optional platform-specific packages are ignored. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { changedPackages } from './lock-file.ts';

@@ -53,7 +53,7 @@ function sectionsOf(command: Command): string[] {
   ];
 }
 
-/** The commands below a command that do something; itself if there are none. */
+/** Returns the executable subcommands of a command, or the command itself if it has no subcommands. */
 function leavesOf(command: Command): readonly Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
 }

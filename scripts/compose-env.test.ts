@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { writeComposeEnv } from './compose-env.ts';
 
-it('writes a .env once, and names why another one cannot be written', () => {
+it('writes a .env only once, and reports why it cannot write another one', () => {
   const folder = mkdtempSync(join(tmpdir(), 'writ-compose-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, '.env');

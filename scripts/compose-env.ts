@@ -18,8 +18,8 @@ export function composeEnv(): string {
     'GRAFANA_PASSWORD',
   ];
   return [
-    '# For docker-compose.yml. Keep it to yourself.',
-    '# core: what runs agents; full: with Jaeger, Prometheus and Grafana.',
+    '# For docker-compose.yml. Contains passwords; keep it secret.',
+    '# core: the services that run agents; full: also Jaeger, Prometheus and Grafana.',
     'COMPOSE_PROFILES=full',
     '# Empty with the profile core.',
     'OTEL_EXPORTER_OTLP_ENDPOINT=http://otel-collector:4317',
@@ -34,7 +34,10 @@ export function composeEnv(): string {
   ].join('\n');
 }
 
-/** Returns 160 random bits without characters that a URL escapes; the first is a letter, as NATS requires. */
+/**
+ * Returns 160 random bits as text without characters that a URL escapes; the first character is a letter, as NATS
+ * requires.
+ */
 export function newPassword(): string {
   return `p${randomBytes(20).toString('hex')}`;
 }

@@ -25,18 +25,21 @@ export interface Schema {
   readonly 'x-expected'?: string;
 }
 
-/** The folder of a file of each kind that sets every key; the examples of the reference and of the schemas come from there. */
+/**
+ * Folder with one reference file per kind of configuration file. Each reference file sets every key; the examples of
+ * the reference page and of the schemas are taken from it.
+ */
 export const REFERENCE_FILES = 'docs/reference/configuration';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** The schema of a configuration file, in which each key without keys below it has an example. */
+/** Returns the schema of a configuration file with an example for each leaf key. */
 export function withExamples(name: string, schema: Schema): Schema {
   const file = readFileSync(join(ROOT, REFERENCE_FILES, `${name}.yaml`), 'utf8');
   return illustrate(schema, [parse(file)]);
 }
 
-/** @param values what the reference file has in the place of the schema */
+/** @param values the values in the reference file that the schema describes */
 function illustrate(schema: Schema, values: readonly unknown[]): Schema {
   const { properties = {}, items, additionalProperties: each, oneOf, allOf } = schema;
   const lists = values.flatMap((value) => (Array.isArray(value) ? value : []));

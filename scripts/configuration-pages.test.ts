@@ -23,7 +23,7 @@ const YAML_FILES = globSync([
   `${REFERENCE_FILES}/*.yaml`,
 ]).filter((file) => basename(file, '.yaml') in CONFIGURATION_FILES);
 
-/** Where the package `writ` has the schemas in a project of `writ init`. */
+/** Path of the schemas of the package `writ` in a project created by `writ init`. */
 const PACKAGED = './node_modules/writ/schemas/';
 
 /** The schema that an editor finds for a file. */
@@ -57,7 +57,7 @@ describe('the configuration reference', () => {
   });
 
   it.each(YAML_FILES)(
-    'publishes a schema that editors find for %s, and that it fits (PE-4)',
+    'publishes a schema for %s that editors find and that accepts the file (PE-4)',
     (file) => {
       const schema = schemaNamedBy(file);
       expect(schema).toBe(`docs/reference/schemas/${basename(file, '.yaml')}.schema.json`);

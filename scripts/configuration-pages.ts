@@ -1,6 +1,6 @@
 /**
- * Writes docs/reference/configuration-files.md, the JSON Schemas for editors in docs/reference/schemas, and the list of variables in
- * docs/reference/settings.md from the schemas and declarations in the code; `npm run pages` runs it.
+ * Writes docs/reference/configuration-files.md, the JSON Schemas for editors in docs/reference/schemas, and the list of
+ * variables in docs/reference/settings.md from the schemas and declarations in the code; `npm run pages` runs it.
  */
 import { readFileSync } from 'node:fs';
 import { readAgentProxyConfig } from '@writ/agent-proxy';
@@ -73,7 +73,7 @@ function typeOf(schema: Schema): string {
     return `map of ${nested(schema.additionalProperties)}`;
   }
   const name = [type ?? 'any'].flat().join(' or ');
-  if (minimum === undefined && maximum === undefined) return name === 'string' ? 'text' : name;
+  if (minimum === undefined && maximum === undefined) return name;
   const least = minimum === undefined ? '' : ` from ${minimum}`;
   return `${name}${least}${maximum === undefined ? '' : ` to ${maximum}`}`;
 }
@@ -81,7 +81,7 @@ function typeOf(schema: Schema): string {
 function nested(schema: Schema): string {
   if (schema.oneOf !== undefined || schema.properties !== undefined) return 'objects';
   const type = typeOf(schema);
-  return type === 'text' ? 'texts' : `(${type})`;
+  return type === 'string' ? 'strings' : `(${type})`;
 }
 
 function defaultOf({ schema, isRequired: required }: Key): string {
@@ -91,7 +91,7 @@ function defaultOf({ schema, isRequired: required }: Key): string {
   return value;
 }
 
-/** In one line of YAML. */
+/** Returns the example of a key in one line of YAML, as Markdown code; empty without an example. */
 function exampleOf({ schema: { examples } }: Key): string {
   if (examples === undefined) return '';
   const [example] = examples;
@@ -119,7 +119,7 @@ export function keysWithoutExample(name: FileName): string[] {
 }
 
 function cell(text: string): string {
-  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('*`', '\\*`');
+  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
 }
 
 /** The page with the keys of every configuration file. */
@@ -140,7 +140,7 @@ export function configurationPage(): string {
       `## ${name}.yaml`,
       '',
       `The file that \`${setting}\` names ([guide](../how-to/${guide}.md), [JSON Schema](schemas/${name}.schema.json),`,
-      `[a file with every key](configuration/${name}.yaml)).`,
+      `[example with every key](configuration/${name}.yaml)).`,
       '',
       '| key | type | default | unit | example | meaning |',
       '|---|---|---|---|---|---|',
@@ -153,12 +153,12 @@ export function configurationPage(): string {
     '',
     '# Configuration files',
     '',
-    'All files are YAML. A service does not start with an invalid file and names file, line and column of every problem; an',
-    'invalid change of a running service is logged and ignored. An omitted limit means unlimited, and zero means zero, unless',
+    'All files are YAML. If a file is invalid, the service does not start, and reports the file, line and column of every problem. If a',
+    'changed file is invalid, the running service logs the error and keeps the previous content. An omitted limit means that there is no limit, and a limit of 0 permits nothing, unless',
     'the table says otherwise. In a path, `[]` stands for each entry of a list and `<name>` for each key of a map.',
     '',
-    'Editors with the YAML language server complete and check a file that begins with a line such as',
-    '`# yaml-language-server: $schema=./node_modules/writ/schemas/agents.schema.json`, the path of the schemas in the package `writ`.',
+    'Editors that use the YAML language server can complete and check a file whose first line names its schema in the package `writ`, such as',
+    '`# yaml-language-server: $schema=./node_modules/writ/schemas/agents.schema.json`.',
     '',
     ...sections,
   ].join('\n');
@@ -185,7 +185,7 @@ export function withVariables(page: string): string {
 }
 
 function variableTable(): string {
-  // The limits of a database are read only where one is set.
+  // The settings of the database connection are read only when a database URL is set.
   const env = Object.fromEntries(
     SERVICE_NAMES.map((name) => [
       `WRIT_${name.replaceAll('-', '_').toUpperCase()}_DATABASE_URL`,

@@ -2,10 +2,10 @@ import type { Reporter, TestModule } from 'vitest/node';
 
 /**
  * Ends a vitest run with one line for log readers: `tests: 12 passed, 0 failed`. With retries
- * (`--retry`), it names the tests that needed one: each is a defect.
+ * (`--retry`), the line names the tests that needed a retry: each of these tests is a defect.
  */
 export default class CountReporter implements Reporter {
-  /** Counts the tests; a file that cannot be collected and an error outside any test count as failed, too. */
+  /** Counts the tests; a file that cannot be collected and an error outside any test are counted as failed, too. */
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0, pending: 0 };
     const unsteady: string[] = [];

@@ -22,8 +22,8 @@ const PATHS = {
 export type DeployTool = keyof typeof PATHS;
 
 /**
- * The path of a tool; undefined, with a warning, when it is not installed. When toolchains are required, this
- * is an error.
+ * The path of a tool; undefined, with a warning, when it is not installed. With WRIT_REQUIRE_TOOLCHAINS=1, a missing
+ * tool is an error.
  */
 export function requireDeployTool(tool: DeployTool): string | undefined {
   const path = PATHS[tool];

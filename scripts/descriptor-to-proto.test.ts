@@ -44,7 +44,10 @@ describe('printProto2', () => {
   });
 });
 
-/** Without what the printer omits: options, and the order of fields around a oneof. */
+/**
+ * Returns a descriptor without the parts that the printer does not preserve: options, and the order of fields around a
+ * oneof.
+ */
 function comparable(file: FileDescriptorProto): unknown {
   const fields = (message: DescriptorProto) =>
     message.field

@@ -16,8 +16,8 @@ import {
  * and reserved ranges. Comments are not in a descriptor, and field options are omitted.
  *
  * @returns the text of the `.proto` file, ending with a line feed
- * @throws Error for another syntax than proto2, and for what this printer would lose: groups, services, defaults and
- *   nested types
+ * @throws Error for a syntax other than proto2, and for declarations that this printer would omit: groups, services,
+ *   defaults and nested types
  */
 export function printProto2(file: FileDescriptorProto, header: string): string {
   if (file.syntax !== '' && file.syntax !== 'proto2') {

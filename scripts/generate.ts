@@ -10,7 +10,8 @@ export const GENERATED_FOLDERS = ['vendor/proto', 'libs/contracts/gen'] as const
  * versions always give the same bytes.
  *
  * @param base `.` for the repository itself, another folder to compare with it
- * @returns how `buf generate` ended; when the contracts do not compile, the existing generated code is kept
+ * @returns the exit code and output of `buf generate`; when the contracts do not compile, the existing generated code
+ *   is kept
  * @throws Error when a third-party contract cannot be found or printed
  */
 export async function generate(base: string): Promise<CommandResult> {

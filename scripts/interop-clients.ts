@@ -1,6 +1,6 @@
 /**
- * Installs the unmodified clients of other projects that tests run against agent-proxy, with their pinned packages, outside of
- * the dependencies of the repository. Does nothing when they are current.
+ * Installs the unmodified clients of other projects that tests run against agent-proxy, with pinned packages. They are
+ * not dependencies of the repository. Does nothing when they are current.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -26,7 +26,7 @@ export function findInteropClients(): InteropClients | { readonly missing: strin
   if (readFileSync(STAMP, 'utf8') !== inputsDigest(INPUTS)) {
     return { missing: 'they changed since they were installed: npm run interop-clients' };
   }
-  // The programs find their packages beside them.
+  // The programs are copied next to the installed packages, because they resolve packages relative to their own folder.
   cpSync(SOURCE, FOLDER, { recursive: true });
   return { folder: FOLDER, python: PYTHON };
 }

@@ -23,7 +23,7 @@ it('finds packages that were added, removed and changed', () => {
   expect(changedPackages(before, after)).toEqual(['', 'removed', 'changed', 'added']);
 });
 
-it('accepts binaries of other platforms in one file only, and no other version of them', () => {
+it('ignores platform-specific binaries that only one file has, but reports a changed version', () => {
   const without = lockFile({ '': {} });
   const with1 = lockFile({ '': {}, binary });
   expect(changedPackages(without, with1)).toEqual([]);

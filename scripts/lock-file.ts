@@ -9,9 +9,9 @@ interface Entry {
 type Entries = Readonly<Record<string, Entry>>;
 
 /**
- * The packages in which two lock files differ, as paths from the root; the root package itself is an empty path. Optional
- * packages for certain platforms that only one file has do not count: npm leaves them out where the registry does not serve
- * them, and adds them where it does.
+ * Returns the packages in which two lock files differ, as paths from the root; the path of the root package is empty.
+ * Ignores optional platform-specific packages that are in only one of the files, because npm omits them when the
+ * registry does not serve them.
  * @param before content of a package-lock.json
  * @param after content of the other
  */

@@ -1,12 +1,15 @@
 /**
- * Installs the conformance suite of the Model Context Protocol, outside of the project's dependencies. Does nothing when
- * it is installed.
+ * Installs the conformance suite of the Model Context Protocol. The suite is not a dependency of the project. Does
+ * nothing when it is installed.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { runCommand } from './run-command.ts';
 
-/** The npm tag `latest` is an older line, without revision 2026-07-28. */
+/**
+ * Pinned version of the suite: the npm tag `latest` refers to an older release line, which does not support the
+ * protocol revision 2026-07-28.
+ */
 const VERSION = '0.2.0-alpha.12';
 const FOLDER = resolve(
   import.meta.dirname,

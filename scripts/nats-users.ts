@@ -5,7 +5,10 @@ import { natsAuthorization, OBSERVER_USER, SERVICE_USERS } from '@writ/bus';
 
 const DEPLOY = join(resolve(import.meta.dirname, '..'), 'deploy');
 const FILE = join(DEPLOY, 'nats/users.conf');
-/** A chart contains its files; deploy/helm/test compares them. */
+/**
+ * Copy of the file in the Helm chart, because a chart can read only files inside the chart; deploy/helm/test compares
+ * both.
+ */
 const COPY = join(DEPLOY, 'helm/writ/files/nats/users.conf');
 
 /** Expected content of the file. */

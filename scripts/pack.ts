@@ -33,7 +33,7 @@ if (code !== 0) throw new Error(`npm pack failed.\n${output}`);
 for (const { name } of staged) console.log(name);
 console.log(`${staged.length} packages in ${relative(ROOT, STAGED)}`);
 
-/** The packages that users import, and those that these depend on. */
+/** Returns the packages that users import, with all their dependencies among the public packages. */
 function neededBy(users: readonly PublicPackage[]): ReadonlyMap<string, PublicPackage> {
   const needed = new Map<string, PublicPackage>();
   const add = (one: PublicPackage): void => {

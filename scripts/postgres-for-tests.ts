@@ -5,14 +5,17 @@ import {
   setUpPostgresRun,
 } from '@writ/testing/postgres';
 
-/** Before a vitest run: all its processes share one PostgreSQL server, started by the first that needs it. */
+/**
+ * Called before a vitest run. All processes of the run share one PostgreSQL server, started by the first process that
+ * needs it.
+ */
 export async function setup(): Promise<void> {
   await clearPostgresRuns();
   setUpPostgresRun();
   await configureTestStore();
 }
 
-/** After the run: stops the server and deletes its data. */
+/** Called after the run. Stops the server and deletes its data. */
 export async function teardown(): Promise<void> {
   await endPostgresRun();
 }

@@ -27,7 +27,7 @@ const migrations: Migrations = {
   },
 };
 
-it('match the table of services (SYS-6)', () => {
+it('deploy/postgres/roles.sql matches the table of services (SYS-6)', () => {
   expect(readRolesSql()).toBe(rolesSql());
 });
 
@@ -72,14 +72,14 @@ describe.runIf(isPostgresAvailable())('the roles of services on a PostgreSQL ser
   });
 
   it.each(PAIRS.map(([one, other]) => [one.service, other.service, one, other] as const))(
-    '%s cannot enter the database of %s, so that it reads, lists and writes nothing there (SYS-6)',
+    '%s cannot connect to the database of %s (SYS-6)',
     async (_one, _other, one, other) => {
       await expect(connect(urlOf(one, other))).rejects.toMatchObject({ code: '42501' });
     },
   );
 
   it.each(PAIRS.map(([one, other]) => [one.service, other.service, one, other] as const))(
-    '%s cannot read, list or write anything of %s, even with access to that database (SYS-6)',
+    '%s cannot read, list or write any object of %s, even with permission to connect to its database (SYS-6)',
     async (_one, _other, one, other) => {
       const admin = new URL(server);
       admin.pathname = other.database;
@@ -113,7 +113,7 @@ describe.runIf(isPostgresAvailable())('the roles of services on a PostgreSQL ser
   );
 
   it.each(POSTGRES_ROLES.map((each) => [each.service, each] as const))(
-    '%s has its own schema and makes nothing beside it (SYS-6)',
+    '%s can use its own schema, but cannot create objects outside it (SYS-6)',
     async (service, each) => {
       const client = await connect(urlOf(each, each));
       const { rows } = await client.query(`select text from ${each.schema}.secrets`);

@@ -5,7 +5,10 @@ import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 
 /** Path of the file. */
 export const ROLES_FILE = join(resolve(import.meta.dirname, '..'), 'deploy/postgres/roles.sql');
-/** A chart contains its files; deploy/helm/test compares them. */
+/**
+ * Copy of the file in the Helm chart, because a chart can read only files inside the chart; deploy/helm/test compares
+ * both.
+ */
 const COPY = join(ROLES_FILE, '../../helm/writ/files/postgres/roles.sql');
 
 /** Sessions of a replica: one for writes, four for reads, two for locks, and one during the start. */
@@ -22,7 +25,7 @@ export interface PostgresRole {
   readonly passwordVariable: string;
 }
 
-/** One for each service. */
+/** The PostgreSQL objects of each service. */
 export const POSTGRES_ROLES: readonly PostgresRole[] = SERVICE_NAMES.map((service) => {
   const schema = service.replaceAll('-', '_');
   const role = `writ_${schema}`;

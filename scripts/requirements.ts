@@ -1,7 +1,7 @@
 /**
- * Lists the tests of each requirement: writes dist/requirements.md from docs/reference/requirements.md and the titles of the
- * tests that CI runs. Fails when a title names an id that the page does not define, or when a requirement has neither a test
- * nor a line that says what is missing; `--check` only checks.
+ * Lists the tests of each requirement: writes dist/requirements.md from docs/reference/requirements.md and the titles
+ * of the tests that CI runs. Fails when a title names an id that the page does not define, or when a requirement has
+ * neither a test nor a line that says what is missing; `--check` only checks.
  */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import vitestConfig from '../vitest.config.ts';
@@ -9,7 +9,7 @@ import vitestConfig from '../vitest.config.ts';
 const PAGE = 'docs/reference/requirements.md';
 const OUTPUT = 'dist/requirements.md';
 const ID = /\b(?:SUP|SB|EM|TG|SV|AG|RT|HK|SYS|AP|BD|PE|CO)-\d+\b/g;
-/** A title after `it(` and its like, or after the arguments of `it.each(…)`. */
+/** Matches a test title after `it(`, `test(` or `describe(`, or after the arguments of `it.each(…)`. */
 const TITLE = /(?:\b(?:it|test|describe)\(|\)\()\s*(['"`])((?:\\.|(?!\1).)*)\1/gs;
 
 /** Test titles by requirement id, each as a line of the list. */

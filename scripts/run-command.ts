@@ -8,7 +8,8 @@ export interface CommandResult {
 }
 
 /**
- * Runs a tool from `node_modules/.bin` (or else from the PATH) in the repository root, without a shell or an input.
+ * Runs a tool from `node_modules/.bin`, or else from the PATH, in the repository root, without a shell and without
+ * standard input.
  *
  * @returns its exit code and output; a tool that cannot be started or was killed by a signal has the code 1
  */
@@ -16,7 +17,7 @@ export function runCommand(tool: string, ...args: readonly string[]): Promise<Co
   return runCommandIn('.', tool, ...args);
 }
 
-/** The same in another folder, relative to the repository root. */
+/** Runs a tool like {@link runCommand}, in `folder` relative to the repository root. */
 export function runCommandIn(
   folder: string,
   tool: string,

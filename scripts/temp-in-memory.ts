@@ -11,14 +11,14 @@ import { join } from 'node:path';
 
 const MEMORY = '/dev/shm';
 const PREFIX = 'writ-test-run-';
-/** More than the tests use at a time, in bytes; containers may have less. */
+/** Minimum free space in bytes, more than the tests use at a time; /dev/shm of a container may have less. */
 const ENOUGH = 512 * 1024 * 1024;
-/** Longer than any run. */
+/** Age after which a folder is treated as abandoned, ms; longer than any test run. */
 const ABANDONED_MS = 6 * 3_600_000;
 
 /**
- * Puts the temporary folders of a test run into memory if possible: every commit waits for the disk,
- * and tests commit tens of thousands of times. TMPDIR takes precedence.
+ * Keeps the temporary folders of a test run in memory if possible, because otherwise every commit waits for the disk,
+ * and tests commit tens of thousands of times. If TMPDIR is set, it is used instead.
  * @returns a function that removes the files of the tests; undefined when they stay on disk
  */
 export function setup(): (() => void) | undefined {
@@ -40,7 +40,7 @@ function hasEnoughMemory(): boolean {
   }
 }
 
-/** Leftovers of killed runs. */
+/** Removes the folders that killed test runs left behind. */
 function removeAbandoned(): void {
   for (const name of readdirSync(MEMORY).filter((each) => each.startsWith(PREFIX))) {
     const { mtimeMs } = statSync(join(MEMORY, name), { throwIfNoEntry: false }) ?? {};

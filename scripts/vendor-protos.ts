@@ -11,8 +11,8 @@ const VALIDATE_HEADER = `
 // Licensed under the Apache License, Version 2.0: http://www.apache.org/licenses/LICENSE-2.0
 //
 // Printed by scripts/vendor-protos.ts from the descriptor in the npm package @bufbuild/protovalidate, which ships
-// no .proto file. Comments and the CEL expressions of the predefined rules are not repeated here: this file only
-// lets the rules be written down, each protovalidate runtime brings its own copy of their meaning.
+// no .proto file. Comments and the CEL expressions of the predefined rules are omitted: this file is used only to
+// compile contracts that contain rules; each protovalidate runtime contains the expressions itself.
 `.trimStart();
 
 /** Third-party contracts that npm packages ship as files, by their import path: the package and the file in it. */
@@ -30,7 +30,8 @@ const COPIED: Readonly<Record<string, readonly [name: string, file: string]>> = 
 };
 
 /**
- * Writes every third-party contract that the contracts of Writ import, or that Writ serves, below `target`, replacing what is there.
+ * Writes every third-party contract that the contracts of Writ import, or that Writ serves, below `target`, replacing
+ * what is there.
  *
  * @param target the folder to fill, normally `vendor/proto`
  * @throws Error when an npm package no longer has the file, or its descriptor cannot be printed faithfully

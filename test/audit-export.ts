@@ -5,13 +5,13 @@ import type { WritClient } from '@writ/client';
 import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
 import { type JsonObject, systemClock } from '@writ/kernel';
 
-/** A platform whose audit record is exported with its client and verified with the keys in its folder. */
+/** A platform: its client exports the audit log, and the keys in its data folder verify it. */
 interface Audited {
   readonly client: Pick<WritClient, 'audit'>;
   readonly dataDir: string;
 }
 
-/** Exports the audit record and verifies it as `writ audit verify` does; returns the records, too. */
+/** Exports the audit log and verifies it as `writ audit verify` does; also returns the records. */
 export async function verifyAudit({ client, dataDir }: Audited): Promise<{
   readonly verdict: Awaited<ReturnType<typeof verifyExport>>;
   readonly records: readonly JsonObject[];

@@ -15,9 +15,9 @@ const OWN_FILES = ['start', 'choose-models', 'credentials', 'health', 'prepare']
 );
 
 /**
- * Assembles the contents of the image besides Node: the programs, their example data, and the packages that
- * they need at run time, without those for building or testing.
- * @throws Error when the folder exists, or naming a package that is not installed
+ * Assembles the contents of the image except Node: the programs, the examples, and the packages that they need at run
+ * time, without packages for building or testing.
+ * @throws Error if the folder exists, or if a package is not installed
  */
 export function assemble(target: string): Parts {
   if (existsSync(target)) throw new Error(`${target} already exists.`);

@@ -1,6 +1,7 @@
 /**
- * The models that answer: with a key or an address in the environment those of the provider, otherwise the simulator. A
- * key is never sent to the simulator.
+ * Sets OPENAI_BASE_URL and OPENAI_API_KEY to the URL and the key of the model simulator, if the simulator is configured
+ * and the environment has neither a provider key nor a provider address. If only the address is set, sets
+ * OPENAI_API_KEY to `none`. A provider key is never sent to the simulator.
  */
 export function chooseModels(env: NodeJS.ProcessEnv): void {
   const { WRIT_SIMULATOR_URL: simulator, WRIT_SIMULATOR_KEY: key = 'simulated' } = env;

@@ -37,7 +37,8 @@ export async function prepare(folder: string, hosts: readonly string[] = []): Pr
     const own = isServer ? join(folder, name) : join(folder, name, 'tls');
     const what = isServer ? 'server' : 'service';
     mkdirSync(own, { recursive: true, mode: 0o700 });
-    // Servers run as other users, which get the key from an administrator.
+    // NATS and PostgreSQL run as other users. Their keys stay private until an administrator, such as the compose
+    // service owners, changes the owner.
     const mode = isServer ? 0o644 : 0o600;
     if (isServer) chmodSync(own, 0o755);
     replace(join(authority, 'ca.crt'), join(own, 'ca.crt'), mode);

@@ -1,8 +1,8 @@
 /**
- * `health SERVICE`: checks the health of a service in this container, with the certificate of the
- * service if it has one. Exit status 0 only if it is serving; with the argument `alive`
- * also if it reports NOT_SERVING or rejects the certificate, since it does not hang then.
- * It imports no packages, since it runs every few seconds.
+ * `health SERVICE`: checks the health of a service in this container, with the certificate of the service if it has
+ * one. Exits with 0 only if the service is serving. With the second argument `alive`, also exits with 0 if the service
+ * reports NOT_SERVING or rejects the certificate, because a service that responds does not hang. The script imports no
+ * packages, because it runs frequently.
  */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
@@ -34,7 +34,7 @@ async function ask(service: string, isForLife: boolean, onHandshake: () => void)
           key: readFileSync(key),
           ca: readFileSync(ca),
           servername: `${service}.writ`,
-          // Callers check the name in the certificate; this connection is local.
+          // The name in the certificate is not checked, because this connection is local.
           checkServerIdentity: () => undefined,
           rejectUnauthorized: !isForLife,
         })
@@ -77,7 +77,7 @@ try {
   console.log(serving ? 'SERVING' : 'NOT_SERVING');
   if (serving || (isForLife && answer.length > 0)) exitCode = 0;
 } catch (error) {
-  // A call that waits for its connection fails because of it.
+  // If the connection fails, its error is the cause of the error of the call.
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   console.error(cause instanceof Error ? cause.message : cause);
 }

@@ -16,7 +16,7 @@ export const PROGRAMS = [
   'clients/cli',
 ] as const;
 
-/** Data and programs that are used at run time without being a dependency of a package. */
+/** The examples, which are used at run time although no package depends on them. */
 const EXAMPLES = 'examples/*';
 
 /** Not needed at run time: types, maps, tests, documentation. Licenses are kept. */
@@ -37,7 +37,7 @@ export interface Parts {
 }
 
 /**
- * Everything that the programs need at run time, resolved as by Node. Versions are those that npm
+ * Returns the packages that the programs need at run time, resolved as Node resolves them, in the versions that npm
  * installed from the lock file.
  * @throws Error naming a package that is not installed
  */

@@ -22,7 +22,8 @@ if (main === undefined) {
   console.error(`usage: writ ${Object.keys(MAINS).join(' | ')}`);
   process.exitCode = 2;
 } else {
-  // The id of a worker must be unique, and the host name of a container is: its short id, or the name of the pod.
+  // The id of a worker must be unique. The host name of a container is unique: it is the short container id or the name
+  // of the pod.
   process.env.WRIT_WORKER_ID ||= hostname().toLowerCase();
   chooseModels(process.env);
   const file = new URL(`../../${main}`, import.meta.url);

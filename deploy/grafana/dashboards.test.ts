@@ -4,7 +4,7 @@ import { METRICS, type MetricKey, prometheusName } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
 
 const FOLDER = import.meta.dirname;
-/** Set by the collector from the resource, or by Prometheus. */
+/** Labels that the collector sets from the resource, or that Prometheus sets. */
 const ALWAYS = ['job', 'instance', 'le'];
 
 interface Dashboard {
@@ -67,7 +67,7 @@ describe.each(dashboards)('the dashboard $name', ({ dashboard }) => {
   });
 });
 
-it('every metric is on a dashboard, and every dashboard has a unique name (SYS-1)', () => {
+it('every metric is on a dashboard, and every dashboard has a unique uid (SYS-1)', () => {
   const shown = new Set(
     dashboards.flatMap(({ dashboard }) => queriesOf(dashboard).flatMap(metricsIn)),
   );

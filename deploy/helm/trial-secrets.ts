@@ -1,6 +1,6 @@
 /**
- * `node deploy/helm/trial-secrets.ts [RELEASE] | kubectl create -f -`: writes the Secrets of a release that runs its own
- * PostgreSQL and NATS, with new keys, certificates and passwords. Prints an API key to stderr.
+ * `node deploy/helm/trial-secrets.ts [RELEASE] | kubectl create -f -`: writes the Secrets of a release that runs its
+ * own PostgreSQL and NATS, with new keys, certificates and passwords. Prints an API key to stderr.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,7 +37,9 @@ interface TrialSecrets {
   readonly apiKey: string;
 }
 
-/** Generates the Secrets of a trial. The authority of the certificates, which are valid for 90 days, is not kept. */
+/**
+ * Generates the Secrets of a trial. The certificates are valid for 90 days; the private key of their CA is not kept.
+ */
 export async function trialSecrets(release = 'writ'): Promise<TrialSecrets> {
   const folder = mkdtempSync(join(tmpdir(), 'writ-trial-'));
   try {

@@ -30,31 +30,28 @@ for (const key of Object.keys(METRICS) as MetricKey[]) {
 }
 
 describe('the alert rules', () => {
-  it.each(rules)(
-    '$alert reads existing metrics, and matches and shows labels that they have (SYS-1)',
-    (rule) => {
-      const { expr, annotations } = rule;
-      const names = expr.match(/\b[a-z_]+(?=\{)/g) ?? [];
-      expect(names.length).toBeGreaterThan(0);
-      for (const name of names) expect([...series.keys()]).toContain(name);
-      const known = ['job', 'instance', ...names.flatMap((name) => series.get(name) ?? [])];
-      const grouped = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) =>
-        list.split(', '),
-      );
-      const matched = [...expr.matchAll(/(\w+)(?:=~|!=|=)"/g)].map(([, label = '']) => label);
-      for (const label of [...grouped, ...matched]) expect(known).toContain(label);
-      const shown = [
-        ...Object.values(annotations)
-          .join()
-          .matchAll(/\$labels\.(\w+)/g),
-      ];
-      for (const [, label] of shown) expect(grouped).toContain(label);
-      expect(annotations).toMatchObject({
-        summary: expect.any(String),
-        action: expect.any(String),
-      });
-    },
-  );
+  it.each(rules)('$alert uses only existing metrics and their labels (SYS-1)', (rule) => {
+    const { expr, annotations } = rule;
+    const names = expr.match(/\b[a-z_]+(?=\{)/g) ?? [];
+    expect(names.length).toBeGreaterThan(0);
+    for (const name of names) expect([...series.keys()]).toContain(name);
+    const known = ['job', 'instance', ...names.flatMap((name) => series.get(name) ?? [])];
+    const grouped = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) =>
+      list.split(', '),
+    );
+    const matched = [...expr.matchAll(/(\w+)(?:=~|!=|=)"/g)].map(([, label = '']) => label);
+    for (const label of [...grouped, ...matched]) expect(known).toContain(label);
+    const shown = [
+      ...Object.values(annotations)
+        .join()
+        .matchAll(/\$labels\.(\w+)/g),
+    ];
+    for (const [, label] of shown) expect(grouped).toContain(label);
+    expect(annotations).toMatchObject({
+      summary: expect.any(String),
+      action: expect.any(String),
+    });
+  });
 
   it.skipIf(!HAS_PROMTOOL && process.env.WRIT_REQUIRE_SERVICES !== '1')(
     'are accepted by promtool (SYS-5)',

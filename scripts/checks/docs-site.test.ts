@@ -25,7 +25,7 @@ describe('the site of the documentation', () => {
     expect(() => contentsOf(copy)).toThrow('README.md does not list how-to/lost.md.');
   });
 
-  it('is checked for scripts, styles and pictures of other servers, not for links', () => {
+  it('is checked for scripts, styles and fonts that are loaded from other servers; links are permitted', () => {
     const page = [
       '<a href="https://example.com/page">',
       '<link rel="stylesheet" href="/assets/style.css">',

@@ -1,11 +1,17 @@
-/** Builds the site of the documentation, which fails for a link to a page that does not exist, and checks that it needs no network. */
+/**
+ * Builds the site of the documentation, which fails for a link to a page that does not exist, and checks that it needs
+ * no network.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CommandResult, runCommand } from '../run-command.ts';
 
 const SITE = 'dist/docs';
 
-/** What a browser loads by itself: scripts, styles, fonts and pictures, but not the targets of links. */
+/**
+ * Matches the URLs of resources that a browser loads automatically (scripts, styles, fonts, images and frames), but not
+ * the targets of links.
+ */
 const LOADED =
   /<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)="((?:https?:)?\/\/[^"]+)"|(?:@import\s+|url\()["']?((?:https?:)?\/\/[^"')]+)/g;
 
@@ -17,7 +23,7 @@ export function externalResources(text: string): readonly string[] {
 /**
  * Builds the site into dist/docs.
  *
- * @returns code 1 with the dead links, or with the files that load something from the network
+ * @returns code 1 with the dead links, or with the files that load resources from the network
  */
 export async function checkDocsSite(): Promise<CommandResult> {
   const built = await runCommand('npm', 'run', '-s', 'docs');

@@ -17,7 +17,7 @@ describe('the TypeScript examples', () => {
     expect(output).toMatch(/^libs\/a\/src\/b\.ts\(4,/);
   });
 
-  it('of a page have imports; other blocks are fragments', () => {
+  it('are the TypeScript blocks of a page that contain imports; other blocks are not compiled', () => {
     const page = `${FENCE}ts\nimport 'a';\n${FENCE}\n${FENCE}sh\nls\n${FENCE}\n${FENCE}ts\nx;\n${FENCE}`;
     expect(examplesIn('docs/page.md', page)).toEqual([
       { file: 'docs/page.md', line: 2, code: "\nimport 'a';" },

@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { allPages, brokenLinks } from './links.ts';
 
 describe('the Markdown pages', () => {
-  it('link to and name only existing files and headings', () => {
+  it('contain only links and paths to existing files and headings', () => {
     const pages = allPages();
     expect(pages).toContain('docs/explanation/guided-tour.md');
     expect(pages.flatMap((page) => brokenLinks(page, readFileSync(page, 'utf8')))).toEqual([]);
   });
 
-  it('have the number of their file, if they are decisions', () => {
+  it('start with the number in the file name if they are decision records', () => {
     const decisions = allPages().filter((page) => /^docs\/adr\/\d/.test(page));
     expect(decisions.length).toBeGreaterThan(20);
     for (const page of decisions) {

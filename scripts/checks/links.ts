@@ -13,7 +13,7 @@ export function allPages(): readonly string[] {
   return globSync('**/*.md', { exclude: EXCLUDED });
 }
 
-/** Returns one sentence for each link or path of a page that leads nowhere. */
+/** Returns one sentence for each broken link and each missing path in a page. */
 export function brokenLinks(page: string, text: string): readonly string[] {
   const prose = text.replace(/^```[\s\S]*?^```/gm, '');
   const links = [...prose.replace(/`[^`\n]*`/g, '').matchAll(LINK)].map(

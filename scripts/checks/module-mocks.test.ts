@@ -1,12 +1,15 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-/** A call that replaces or reloads modules, which every later test file of the process would get, too. */
+/**
+ * Matches a call that replaces or reloads modules. Every later test file in the same process would use the replaced
+ * modules.
+ */
 const REPLACES_MODULES = /\bvi\s*\.\s*(?:mock|doMock|importMock|resetModules)\s*\(/;
 
 // Test files share a process and its loaded modules: `isolate: false` in vitest.config.ts.
 describe('modules that test files share', () => {
-  it('are replaced by no test', () => {
+  it('are not replaced by any test', () => {
     const files = globSync(
       '{libs,services,examples,clients,scripts,platform,test,deploy}/**/*.ts',
       {
@@ -18,7 +21,7 @@ describe('modules that test files share', () => {
   });
 
   it.each(['mock', 'doMock', 'importMock', 'resetModules'])(
-    'would be found replaced by vi.%s',
+    'are reported when a test calls vi.%s',
     (name) => {
       expect(REPLACES_MODULES.test(`vi.${name}('./clock.ts');`)).toBe(true);
     },

@@ -13,7 +13,7 @@ const ROW = /^\| `(.+?)` \| .+? \| (.*?) ?\|$/gm;
 const rows = new Map([...PAGE.matchAll(ROW)].map(([, name = '', exports = '']) => [name, exports]));
 const packages = [...publishable().values()].filter(({ isForUsers }) => isForUsers);
 
-/** The text of the entry of a package, and of the modules that it exports as a whole. */
+/** Returns the source of the main module of a package and of the modules that it re-exports with `export *`. */
 function entryOf({ folder, exports }: PublicPackage): string {
   const entry = exports['.'];
   if (entry === undefined) return '';

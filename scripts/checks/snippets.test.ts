@@ -41,7 +41,7 @@ describe('the blocks of README.md and docs/', () => {
     for (const { reason } of EXEMPT) expect(reason).toMatch(/\w+ \w+ \w+/);
   });
 
-  it('are whole modules in TypeScript, which examples-processes.test.ts compiles (PE-4)', () => {
+  it('are complete modules if they are TypeScript, so that examples-processes.test.ts compiles them (PE-4)', () => {
     const blocks = ofLanguage('ts');
     expect(blocks.length).toBeGreaterThan(8);
     const fragments = blocks.filter(
@@ -51,20 +51,20 @@ describe('the blocks of README.md and docs/', () => {
   });
 
   it.each(ofLanguage('yaml'))(
-    'load with the reader of their file: %s (PE-3, PE-4)',
+    'are accepted by the reader of the configuration file they belong to: %s (PE-3, PE-4)',
     (_, { text }) => {
       expect(() => load(text)).not.toThrow();
     },
   );
 
   it.each(yamlOfReadmes())(
-    'load in the README files of libraries and services: %s (PE-4)',
+    'are accepted by the reader of their configuration file, also in READMEs of libraries and services: %s (PE-4)',
     (_, { text }) => {
       expect(() => load(text)).not.toThrow();
     },
   );
 
-  it('that no reader accepts are reported', () => {
+  it('are rejected when they contain an unknown key or an invalid value', () => {
     expect(() => load('rules:\n  - { id: a, decide: perhaps, reason: b }\n')).toThrow('decide');
     expect(() => load('sources: { own: { kind: shell } }\n')).toThrow('kind');
     expect(() => load('tenants: { "*": { week: {} } }\n')).toThrow('week');
@@ -110,7 +110,10 @@ function yamlOfReadmes(): (readonly [string, Snippet])[] {
 
 type Entries = Readonly<Record<string, unknown>>;
 
-/** Loads a block with the reader of the file that it is a part of, on top of the file of the refund desk. */
+/**
+ * Loads a block with the reader of the configuration file that it belongs to. A part of a policy, tools or models file
+ * is first merged into that file of the refund-desk example.
+ */
 function load(text: string): unknown {
   const value: unknown = parse(text);
   const part = Array.isArray(value) ? { rules: value } : (value as Entries);
@@ -176,7 +179,7 @@ const READERS: readonly (readonly [keys: readonly string[], read: (part: Entries
   ],
 ];
 
-/** Runs a table on the policy of the refund desk; every row must pass. */
+/** Runs a policy test table against the policy of the refund-desk example; throws if a row fails. */
 function runTable(text: string): unknown {
   const policy = loadPolicy(readFileSync(`${EXAMPLE}/policy.yaml`, 'utf8'), {
     file: 'policy.yaml',
@@ -187,7 +190,10 @@ function runTable(text: string): unknown {
   return results;
 }
 
-/** A file of the refund desk with the keys of a block: maps are merged, entries of lists replace those of the same name. */
+/**
+ * Returns a file of the refund-desk example with the keys of a block merged into it: maps are merged, and list entries
+ * replace entries with the same name.
+ */
 function withFile(name: string, part: Entries): string {
   return stringify(merged(parse(readFileSync(`${EXAMPLE}/${name}.yaml`, 'utf8')), part));
 }

@@ -1,4 +1,6 @@
-/** Collects the fenced blocks of README.md and docs/, each of which a test runs, loads or compiles unless it is exempt. */
+/**
+ * Collects the fenced blocks of README.md and docs/, each of which a test runs, loads or compiles unless it is exempt.
+ */
 import { globSync, readFileSync } from 'node:fs';
 
 /** A fenced block of a page. */
@@ -20,8 +22,9 @@ export interface Exemption {
 }
 
 /**
- * What a test does with a block: `sh` is executed on a running platform by test/interop/documented-commands.test.ts, `ts` is
- * type-checked by examples-processes.test.ts, `yaml`, `json` and `promql` are read by snippets.test.ts. `text` is output or a diagram.
+ * The languages of blocks and how each is tested: `sh` is executed on a running platform by
+ * test/interop/documented-commands.test.ts, `ts` is type-checked by examples-processes.test.ts, `yaml`, `json` and
+ * `promql` are read by snippets.test.ts. `text` is output or a diagram.
  */
 export const LANGUAGES = ['sh', 'ts', 'yaml', 'json', 'promql', 'text'];
 
@@ -36,7 +39,7 @@ export const EXEMPT: readonly Exemption[] = [
     page: 'docs/operations/systemd.md',
     begins: 'npm install\nnode deploy/docker/assemble.ts',
     reason:
-      'installs below /opt; deploy/docker/test/image.test.ts assembles and prepares in a folder',
+      'installs below /opt; deploy/docker/test/image.test.ts runs both steps in another folder',
   },
   {
     page: 'docs/operations/systemd.md',
@@ -109,8 +112,7 @@ export const EXEMPT: readonly Exemption[] = [
   {
     page: 'docs/how-to/other-languages.md',
     begins: '<plugin>',
-    reason:
-      'CI has no JDK and no Maven; the versions are those of the releases that were compiled by hand',
+    reason: 'CI has no JDK and no Maven; a build with these versions was run manually',
   },
   {
     page: 'docs/how-to/other-languages.md',
@@ -131,7 +133,7 @@ export const EXEMPT: readonly Exemption[] = [
     page: 'docs/how-to/swap-the-gateway.md',
     begins: 'npm run python',
     reason:
-      'starts three programs that run until they are stopped; test/conformance/swapped-gateway.test.ts does',
+      'starts programs that run until they are stopped; test/conformance/swapped-gateway.test.ts does the same',
   },
   {
     page: 'docs/operations/deployment.md',

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
-/** Files whose times are times of day, with what prescribes it. All others take a Clock, or `performance.now()`. */
+/** Files that may read the wall clock, each with the reason. All other files use a Clock or `performance.now()`. */
 const TIMES_OF_DAY: Readonly<Record<string, string>> = {
   'libs/kernel/src/time/clock.ts': 'the system clock',
   'libs/kernel/src/names/ids.ts': 'the time in a version 7 UUID',
@@ -26,7 +26,7 @@ function readers(): readonly string[] {
     .filter((file) => /\bDate\.now\b|\bnew Date\(\)/.test(readFileSync(file, 'utf8')));
 }
 
-// A step of the wall clock must not prolong or end what is measured within a process (ADR 21).
+// A step of the wall clock must not change durations that are measured within a process (ADR 21).
 it('reads the wall clock only where a time of day is needed (BD-3)', () => {
   expect(readers().toSorted()).toEqual(Object.keys(TIMES_OF_DAY).toSorted());
 });

@@ -20,7 +20,7 @@ describe('the word check', () => {
     expect(found('', 'libs/bus/src/calls-under-way.ts')).toEqual(['0 under way']);
   });
 
-  it('finds names of code that make instead of create', () => {
+  it('finds identifiers that start with make instead of create', () => {
     expect(found('makeFolder(); // Calls that a client makes.')).toEqual(['1 makeFolder']);
   });
 
@@ -44,7 +44,7 @@ describe('the word check', () => {
   });
 
   it.each(['package-lock.json', 'vendor/proto/a.proto', 'libs/contracts/gen/a_pb.ts'])(
-    'skips %s, which is generated or belongs to others',
+    'skips %s, which is generated or maintained by a third party',
     (file) => {
       expect(isChecked(file)).toBe(false);
     },
@@ -56,7 +56,7 @@ describe('the word check', () => {
 });
 
 describe('the allow-list of the word check', () => {
-  it('reads a path prefix and a pattern a line', () => {
+  it('reads a path prefix and a pattern per line', () => {
     const [entry] = readAllowed('# comment\n\ndocs/adr | nobody | quoted\n');
     expect(entry?.prefix).toBe('docs/adr');
     expect(entry?.pattern.test('nobody')).toBe(true);

@@ -1,6 +1,7 @@
 /**
- * Finds words and phrases that the documentation of gRPC, Kubernetes, PostgreSQL or NATS would not use, in the prose, the
- * identifiers and the names of all files. `npm run words` lists every finding; `npm run words -- libs/bus` those of a folder.
+ * Finds words and phrases that the documentation of gRPC, Kubernetes, PostgreSQL or NATS would not use, in the prose,
+ * the identifiers and the names of all files. `npm run words` lists every finding, `npm run words -- libs/bus` only the
+ * findings in a folder.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -70,7 +71,7 @@ const RULES: readonly (readonly [banned: string, instead: string])[] = [
   ['whence|whereof|thereof', 'from which, of which'],
 ];
 
-/** The banned names of code, as patterns over names as they are written, and what to write instead. */
+/** The banned identifiers, as case-sensitive patterns, and what to write instead. */
 const NAMES: readonly (readonly [banned: string, instead: string])[] = [
   ['make[A-Z]\\w*', 'createX, buildX, allocateX'],
 ];
@@ -78,7 +79,7 @@ const NAMES: readonly (readonly [banned: string, instead: string])[] = [
 /** One banned word or phrase in a file. */
 export interface Finding {
   readonly file: string;
-  /** Counted from 1; 0 when the name of the file has it. */
+  /** Line number, from 1; 0 if the finding is in the file name. */
   readonly line: number;
   readonly found: string;
   readonly instead: string;
@@ -86,7 +87,7 @@ export interface Finding {
 
 /** An exception of the allow-list. */
 export interface Allowed {
-  /** The line, as the allow-list has it. */
+  /** The line of the allow-list, unchanged. */
   readonly line: string;
   readonly prefix: string;
   readonly pattern: RegExp;
@@ -137,7 +138,7 @@ function matches(rules: typeof COMPILED, text: string) {
   );
 }
 
-/** `takeUp`, `TAKE_UP` and `take-up` as the words `take up`. */
+/** Returns the text with identifiers split into words: `takeUp`, `TAKE_UP` and `take-up` become `take up`. */
 function asWords(text: string): string {
   return text
     .replace(/([a-z\d])([A-Z])/g, '$1 $2')
@@ -166,7 +167,7 @@ export function readAllowed(text: string): readonly Allowed[] {
     });
 }
 
-/** The findings that no exception allows, and the exceptions that allow none. */
+/** Returns the findings without a matching exception, and the exceptions without a matching finding. */
 export function applyAllowed(
   findings: readonly Finding[],
   allowed: readonly Allowed[],
@@ -207,7 +208,7 @@ export function isChecked(file: string): boolean {
 /**
  * Counts the findings by folder.
  *
- * @returns code 1 when there is one
+ * @returns code 1 when there is a finding
  */
 export async function checkWords(): Promise<CommandResult> {
   const findings = allFindings();

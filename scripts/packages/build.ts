@@ -3,17 +3,18 @@ import { dirname, join } from 'node:path';
 import { runCommand } from '../run-command.ts';
 import { type PublicPackage, ROOT, relativeImportsOf } from './public-packages.ts';
 
-/** Where the compiler writes, in the folders of the repository. */
+/** Output folder of the compiler; it has the same subfolders as the repository. */
 export const BUILD = join(ROOT, 'dist/build');
 
 /**
- * Compiles what the public subpaths and commands of the packages reach to JavaScript and declarations in {@link BUILD}.
+ * Compiles the modules of the public subpaths and commands of the packages, and all modules that they import directly
+ * or indirectly, to JavaScript and declarations in {@link BUILD}.
  * @throws Error with the messages of the compiler
  */
 export async function buildPackages(packages: Iterable<PublicPackage>): Promise<void> {
   rmSync(BUILD, { recursive: true, force: true });
   const files = [...packages].flatMap(entriesOf);
-  // A project file of its own: its name is not tsconfig.json, so that editors ignore it.
+  // The project file is not named tsconfig.json, so that editors ignore it.
   const project = join(ROOT, 'dist/packages.tsconfig.json');
   writeFileSync(
     project,
@@ -45,7 +46,7 @@ function entriesOf({ folder, exports, json }: PublicPackage): string[] {
     globSync(join(ROOT, folder, file.replace('*', '**/*'))),
   );
   const files = new Set(entries);
-  // A set visits what is added while it is read.
+  // The iteration of a Set includes elements that are added during the iteration.
   for (const file of files) {
     for (const imported of relativeImportsOf(readFileSync(file, 'utf8'))) {
       if (imported.endsWith('.ts')) files.add(join(dirname(file), imported));

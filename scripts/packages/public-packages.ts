@@ -12,7 +12,7 @@ export interface PackageJson {
   readonly exports?: Readonly<Record<string, string>>;
   readonly bin?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
-  /** Set in the packages that users import; the other fields replace those of the same name. */
+  /** Set only in the packages that users import; `name` and `exports` replace the fields of the same name. */
   readonly publishConfig?: {
     readonly access: string;
     readonly name?: string;
@@ -76,7 +76,10 @@ export function relativeImportsOf(code: string): string[] {
   return specifiersOf(code).filter((one) => one.startsWith('.'));
 }
 
-/** Comments are skipped: their examples import what the file does not. */
+/**
+ * Returns the module specifiers of the imports in a file. Comments are skipped, because examples in comments import
+ * modules that the file does not import.
+ */
 function specifiersOf(code: string): string[] {
   const found = code.replaceAll(/^\s*(?:\*|\/[*/]).*$/gm, '').matchAll(SPECIFIER);
   return [...found].map(({ groups }) => groups?.specifier ?? '');

@@ -14,10 +14,13 @@ import { importsOf, type PackageJson, type PublicPackage, ROOT } from './public-
 /** Where the packages are staged, a folder for each. */
 export const STAGED = join(ROOT, 'dist/packages');
 
-/** The oldest Node that removes types by itself and has node:sqlite without a flag. */
+/** The oldest Node.js that supports type stripping and node:sqlite without a flag. */
 const ENGINES = { node: '>=22.18' };
 
-/** Folders beside src/ that a package reads at run time or offers to users, by the workspace. */
+/**
+ * Additional files that a package reads at run time or offers to users, by workspace: the path in the repository and
+ * the path in the package.
+ */
 const MORE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'clients/cli': {
     'docs/reference/schemas': 'schemas',
@@ -151,7 +154,10 @@ function mapped<T>(record: Readonly<Record<string, string>>, of: (file: string) 
   return Object.fromEntries(Object.entries(record).map(([key, file]) => [key, of(file)]));
 }
 
-/** The compiler rewrites the extensions of relative imports in JavaScript, and not in declarations. */
+/**
+ * Replaces the extension `.ts` with `.js` in relative imports of declaration files, because the compiler rewrites it
+ * only in JavaScript files.
+ */
 function withJsExtensions(code: string): string {
   return code.replace(/((?:from |import |import\()['"]\.{1,2}\/[^'"]*)\.ts(['"])/g, '$1.js$2');
 }

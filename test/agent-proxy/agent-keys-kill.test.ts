@@ -17,11 +17,11 @@ import { answerText, scriptedModel } from './scripted-model.ts';
 
 const PATIENT = { timeout: 60_000, interval: 1 };
 
-it('opens one run for a conversation also after kill -9 of supervisor and agent-proxy between its opening and the first answer (AP-1, CO-1)', async () => {
+it('opens one run for a conversation when supervisor and agent-proxy are killed between opening the run and the first answer (AP-1, CO-1)', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-agent-keys-'));
   let isHeld = true;
   const model = await scriptedModel(async (request, response) => {
-    // What is asked before the last kill is never answered.
+    // The model answers no request until the last kill.
     if (isHeld) return;
     answerText(request, response, 'Good day.');
   });
@@ -63,7 +63,7 @@ it('opens one run for a conversation also after kill -9 of supervisor and agent-
   await killWhen('asked', () => expect(model.requests.length).toBeGreaterThan(before));
   isHeld = false;
   for (const conversation of ['recorded', 'asked']) {
-    // The lost lease of the slot is still held for a moment.
+    // Requests fail until the slot lease of the killed process has expired.
     const runIds = await vi.waitFor(() => Promise.all(asking(conversation)), PATIENT);
     expect(new Set(runIds).size).toBe(1);
   }

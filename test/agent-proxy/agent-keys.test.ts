@@ -12,7 +12,7 @@ import { answerText, scriptedModel } from './scripted-model.ts';
 const answering = () =>
   scriptedModel((request, response) => answerText(request, response, 'Good day.'));
 
-/** Makes a model request, and returns the run that it belonged to. */
+/** Makes a model request and returns the id of its run. */
 async function ask(client: OpenAI, more: object = {}): Promise<string> {
   const messages = [{ role: 'user', content: newId('msg') }] as const;
   const { response } = await client.chat.completions
@@ -23,7 +23,7 @@ async function ask(client: OpenAI, more: object = {}): Promise<string> {
 
 const runsOf = async ({ client }: TestPlatform) => (await client.runs.listRuns({})).runs;
 
-/** OpenExternalRun of the supervisor, called as a replica of agent-proxy. */
+/** Returns a client that calls OpenExternalRun of the supervisor as a replica of agent-proxy does. */
 function replicaOf({ dataDir, platform }: TestPlatform) {
   const forge = new Forge(dataDir);
   const client = createRpcClient(SupervisionService, {
@@ -41,7 +41,7 @@ it('opens one run for the concurrent first requests of a conversation, for an un
   const replica = replicaOf(test);
   const openai = client({ 'x-writ-conversation': 'ticket-4711' });
   const all = { length: 25 };
-  // Through one agent-proxy, and as other replicas would.
+  // Opens the runs through one agent-proxy, and by direct calls to the supervisor, as other replicas would.
   const conversation = '5'.repeat(64);
   const [asked, opened] = await Promise.all([
     Promise.all(Array.from(all, () => ask(openai))),
@@ -66,11 +66,11 @@ it('opens one run for the concurrent first requests of a conversation, for an un
   expect(ended?.result?.usage?.turns).toBe(25n);
 });
 
-it('finds the run of a conversation by what each client sends, and opens another one when it has ended (AP-1)', async () => {
+it('finds the run of a conversation by headers and fields of clients, and replaces a closed run (AP-1)', async () => {
   const test = await proxyPlatform(await answering());
   const { client, key, baseUrl } = await createAgentKey(test);
   const first = await ask(client({ 'x-claude-code-session-id': 'a' }));
-  // Without a name, a request belongs to the only open run.
+  // A request that names no conversation belongs to the only open run of the key.
   expect(await ask(client())).toBe(first);
   const second = await ask(client({ 'session-id': 'b' }));
   expect(second).not.toBe(first);
@@ -82,7 +82,8 @@ it('finds the run of a conversation by what each client sends, and opens another
     headers: { 'x-api-key': key, 'x-writ-run': second },
   });
   expect(rest.headers.get('x-writ-run-id')).toBe(second);
-  // With two open runs, it is the default conversation, which is a third.
+  // Only two runs are open. A request that names no conversation would now open a third run, for the default
+  // conversation.
   const { runs } = test.client;
   expect((await runsOf(test)).map(({ runId }) => runId).sort()).toEqual([first, second].sort());
   await runs.closeRun({ requestId: newId('req'), runId: second });
@@ -101,7 +102,7 @@ it('finds the run of a conversation by what each client sends, and opens another
   });
 });
 
-it('opens no run in place of a halted one, over the limit, or for a key that does not permit it (AP-1, SV-9)', async () => {
+it('opens no run to replace a halted one, above the limit, or for a key that does not permit it (AP-1, SV-9)', async () => {
   const test = await proxyPlatform(await answering());
   const { control } = test.client;
   const { client, revoke } = await createAgentKey(test, 'single-bot');
@@ -151,7 +152,7 @@ it('opens no run in place of a halted one, over the limit, or for a key that doe
   });
 });
 
-it('opens no run in place of one that reached its cap or was cancelled (AP-1, EM-2)', async () => {
+it('opens no run to replace a run that reached its cap or was cancelled (AP-1, EM-2)', async () => {
   const test = await proxyPlatform(await answering());
   const { client } = await createAgentKey(test, 'capped-bot');
   const openai = client({ 'x-writ-conversation': 'a' });

@@ -13,7 +13,7 @@ import { begin, rawRequest } from './raw-request.ts';
 import { answerText, type ModelRequest, scriptedModel } from './scripted-model.ts';
 
 const TEXT = 'One two three.';
-/** The prompt whose answer has no event before the model is released. */
+/** A prompt; the model begins to answer it only after {@link HeldModel.release}. */
 const SILENT = 'before the answer';
 
 const says = (content: string) => [{ role: 'user', content }];
@@ -48,7 +48,7 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
     body,
   });
 
-  it('are refused in the shape of their dialect, before the model is asked (AP-2, SYS-4, BD-1)', async () => {
+  it('get errors in the format of their dialect, before a request to the model (AP-2, SYS-4, BD-1)', async () => {
     const model = await scriptedModel((request, response) => answerText(request, response, TEXT));
     const test = await proxyPlatform(model);
     const run = await startExternalRun(test);
@@ -79,29 +79,33 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
       'no token': await send({ token: '' }),
       'a changed token': await send({ token: `${run.token.slice(0, -6)}AAAAAA` }),
       'an API key of the platform': await send({ token: test.platform.apiKey }),
-      'a page of another site': await send({ headers: { origin: 'https://evil.example' } }),
-      'a name that was pointed here': await send({ headers: { host: 'evil.example' } }),
+      'an Origin header of another site': await send({
+        headers: { origin: 'https://evil.example' },
+      }),
+      'a Host header of another site': await send({ headers: { host: 'evil.example' } }),
       'no JSON': await send({ body: 'hello' }),
       'no object': await send({ body: '[]' }),
-      'a hundred levels': await send({ body: `${'['.repeat(100)}${']'.repeat(100)}` }),
+      '100 levels of nesting': await send({ body: `${'['.repeat(100)}${']'.repeat(100)}` }),
       'four megabytes': await send({ body: toJson('x'.repeat(4 * 1024 * 1024)) }),
-      'a model of others': await send({ body: toJson('Hello.', { model: 'other-model' }) }),
+      'a model that the agent may not use': await send({
+        body: toJson('Hello.', { model: 'other-model' }),
+      }),
     }).toEqual({
       'an unknown route': [404, 'unsupported_endpoint'],
       'another method': [404, 'unsupported_endpoint'],
       'no token': [401, 'invalid_api_key'],
       'a changed token': [401, 'invalid_api_key'],
       'an API key of the platform': [403, 'role_required'],
-      'a page of another site': [403, 'host_not_allowed'],
-      'a name that was pointed here': [403, 'host_not_allowed'],
+      'an Origin header of another site': [403, 'host_not_allowed'],
+      'a Host header of another site': [403, 'host_not_allowed'],
       'no JSON': [400, 'invalid_json'],
       'no object': [400, 'invalid_chat_request'],
-      'a hundred levels': [400, 'json_too_deep'],
+      '100 levels of nesting': [400, 'json_too_deep'],
       'four megabytes': [400, 'body_too_large'],
-      'a model of others': [400, 'model_not_allowed'],
+      'a model that the agent may not use': [400, 'model_not_allowed'],
     });
     expect(model.requests).toEqual([]);
-    // The key of a request belongs to one request of one run.
+    // An idempotency key identifies one request of one run.
     expect(await send({ headers: key })).toEqual([200]);
     const reused = await send({ headers: key, body: toJson('Something else.') });
     expect(reused).toEqual([409, 'call_id_reused']);
@@ -109,13 +113,13 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
     const foreign = { headers: key, body: toJson('Something else.'), token: other.token };
     expect(await send(foreign)).toEqual([200]);
     expect(model.requests).toHaveLength(2);
-    // The token of a run that has ended is replayed.
+    // Requests with the token of an ended run are refused.
     await test.client.runs.closeRun({ requestId: newId('req'), runId: run.runId });
     await vi.waitFor(async () => expect(await send({})).toEqual([403, 'run_ended']));
     expect(await send({ headers: key })).toEqual([403, 'run_ended']);
   });
 
-  it('lose nothing and pay once when they disconnect, wherever they do (AP-2, EM-7)', async () => {
+  it('lose no answer and pay once when they disconnect at any point (AP-2, EM-7)', async () => {
     const held = new HeldModel();
     const model = await scriptedModel((request, response) => held.answer(request, response));
     const test = await proxyPlatform(model);
@@ -144,14 +148,14 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
       await once(response, 'data');
     });
     held.release();
-    // Its answer is complete, but it reads nothing of it.
+    // The answer is complete, but the client reads none of it.
     await leave('after the answer', async (call) => {
       call.end(toJson('after the answer', { stream: true }));
       await once(call, 'response');
     });
     for (const text of ['within the request', SILENT, 'within the answer', 'after the answer']) {
       const asked = requestOf(run, toJson(text, { stream: true }));
-      // As the SDKs of OpenAI and Anthropic mark their retries.
+      // The SDKs of OpenAI and Anthropic mark their retries with this header.
       const headers = { ...asked.headers, 'x-stainless-retry-count': '1' };
       const { status, text: answer } = await rawRequest({ ...asked, headers });
       expect([text, status]).toEqual([text, 200]);
@@ -168,7 +172,10 @@ function askedFor(requests: readonly ModelRequest[], text: string): number {
   return requests.filter(({ body }) => JSON.stringify(body).includes(text)).length;
 }
 
-/** A model that streams the first event of each answer, and the rest when it is released. */
+/**
+ * A model that streams the first event of each answer immediately, except for {@link SILENT}, and all other events
+ * after {@link HeldModel.release}.
+ */
 class HeldModel {
   readonly #released = Promise.withResolvers<void>();
 
@@ -186,7 +193,7 @@ class HeldModel {
   }
 }
 
-/** The events of a streamed answer. */
+/** Returns the events of the streamed answer to a request. */
 function eventsOf(request: ModelRequest): readonly string[] {
   const events: string[] = [];
   const collected = {

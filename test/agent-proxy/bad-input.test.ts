@@ -8,7 +8,7 @@ const MESSAGES = [{ role: 'user', content: 'Hello.' }];
 const CHAT = { model: ALIAS, messages: MESSAGES };
 const WEB = { type: 'web_search_preview' };
 
-it('refuses what is unmetered, unreviewed or malformed, in the shape of OpenAI, before the model is asked (AP-2, SYS-4)', async () => {
+it('refuses unmetered, unreviewed and malformed requests in the error format of OpenAI, before a request to the model (AP-2, SYS-4)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);
   const { baseUrl, token } = await startExternalRun(test);
@@ -40,7 +40,7 @@ it('refuses what is unmetered, unreviewed or malformed, in the shape of OpenAI, 
     'an API key of the platform': await post(CHAT, { key: test.platform.apiKey }),
     'a changed token': await post(CHAT, { key: tampered }),
     'another endpoint': await post({}, { path: '/embeddings' }),
-    'files, which are not metered': await post({}, { path: '/files' }),
+    'the unmetered files endpoint': await post({}, { path: '/files' }),
     'no JSON': await post('hello'),
     'two answers': await post({ ...CHAT, n: 2 }),
     'a tool of the provider': await post({ ...CHAT, tools: [WEB] }),
@@ -48,9 +48,11 @@ it('refuses what is unmetered, unreviewed or malformed, in the shape of OpenAI, 
     audio: await post({ ...CHAT, modalities: ['text', 'audio'] }),
     'another service tier': await post({ ...CHAT, service_tier: 'priority' }),
     'no messages': await post({ model: ALIAS }),
-    'a model of others': await post({ ...CHAT, model: 'other-model' }),
+    'a model that the agent may not use': await post({ ...CHAT, model: 'other-model' }),
     'a negative limit': await post({ ...CHAT, max_tokens: -1 }),
-    'a page of another site': await post(CHAT, { headers: { origin: 'https://evil.example' } }),
+    'an Origin header of another site': await post(CHAT, {
+      headers: { origin: 'https://evil.example' },
+    }),
     'four megabytes': await post({ ...CHAT, user: 'x'.repeat(4 * 1024 * 1024) }),
   };
   const invalid = [400, 'native_field_not_allowed'];
@@ -60,7 +62,7 @@ it('refuses what is unmetered, unreviewed or malformed, in the shape of OpenAI, 
     'an API key of the platform': [403, 'role_required'],
     'a changed token': [401, 'invalid_api_key'],
     'another endpoint': [404, 'unsupported_endpoint'],
-    'files, which are not metered': [404, 'unsupported_endpoint'],
+    'the unmetered files endpoint': [404, 'unsupported_endpoint'],
     'no JSON': [400, 'invalid_json'],
     'two answers': invalid,
     'a tool of the provider': hosted,
@@ -68,20 +70,20 @@ it('refuses what is unmetered, unreviewed or malformed, in the shape of OpenAI, 
     audio: invalid,
     'another service tier': invalid,
     'no messages': invalid,
-    'a model of others': [400, 'model_not_allowed'],
+    'a model that the agent may not use': [400, 'model_not_allowed'],
     'a negative limit': invalid,
-    'a page of another site': [403, 'host_not_allowed'],
+    'an Origin header of another site': [403, 'host_not_allowed'],
     'four megabytes': [400, 'body_too_large'],
   });
   expect(model.requests).toEqual([]);
-  // A token acts for one run only.
+  // A token is valid for one run only.
   const answer = await fetch(`${baseUrl}/models`, {
     headers: { authorization: `Bearer ${other.token}` },
   });
   expect(answer.headers.get('x-writ-run-id')).toBe(other.runId);
 });
 
-it('issues run tokens for external agents only, and closes only their runs (AP-1)', async () => {
+it('issues a run token with the requested lifetime, and rejects an unknown run (AP-1)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);
   await expect(test.client.runs.issueRunToken({ runId: 'run_unknown' })).rejects.toMatchObject({
@@ -96,7 +98,7 @@ it('issues run tokens for external agents only, and closes only their runs (AP-1
   expect(Number(expireTime?.seconds)).toBeLessThan(Date.now() / 1_000 + 61);
 });
 
-it('permits a connection few streams until a request on it is authenticated (BD-2)', async () => {
+it('limits a connection to a few streams until one of its requests is authenticated (BD-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const { baseUrl, token } = await startExternalRun(await proxyPlatform(model));
   const session = connect(new URL(baseUrl).origin);

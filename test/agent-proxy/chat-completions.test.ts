@@ -77,7 +77,7 @@ it('streams the events of the provider, with usage only when requested (AP-2)', 
     expect(body.stream_options).toEqual({ include_usage: true });
 });
 
-it('ends the run at its cap, after one request (AP-2, EM-2)', async () => {
+it('refuses the first request above the cap, which the SDK does not retry, and ends the run (AP-2, EM-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);
   const { runId, openai } = await startExternalRun(test, {

@@ -1,13 +1,13 @@
 import type { Tools } from '@writ/kernel';
 
-/** What the tools of these tests did, in the process of the platform. */
+/** Counts the executions of the tools of these tests, in the process of the platform. */
 export const counter = {
   runs: 0,
-  /** Settles when a call may end. */
+  /** A call ends only after this promise has settled. */
   gate: Promise.resolve(),
 };
 
-/** Tools that count their executions. */
+/** Creates a tool that counts its executions. */
 export async function createTools(): Promise<Tools> {
   return {
     wipe_disk: async () => {

@@ -72,10 +72,13 @@ agents:
     model: { model: ${ALIAS} }
 `;
 
-/** The key of the provider; no program has it. */
+/** The provider key, which no external agent has. */
 export const PROVIDER_KEY = 'sk-ant-of-the-provider';
 
-/** A platform whose model is scripted. `onLogLine` receives its warnings and errors, which are not logged without it. */
+/**
+ * Starts a platform with a scripted model. `onLogLine` receives its warnings and errors; without `onLogLine`, they are
+ * not logged.
+ */
 export async function proxyPlatform(
   model: ScriptedModel,
   files: TestPlatformOptions['files'] = {},

@@ -23,14 +23,14 @@ agents:
 `;
 const HELPERS = `rules:
   - { id: helpers, match: { kind: delegation }, decide: approve, reason: known_helper, risk: 5 }`;
-/** A refund that a person decides. */
+/** Arguments of a refund that requires the approval of a person. */
 export const REFUND = {
   user_id: 42,
   amount_usd: 1200,
   reason: 'The annual plan was charged twice.',
 };
 
-/** Calls a tool as a client that declares nothing about waits. */
+/** Calls a tool as a client that supports neither tasks, nor automatic retries, nor progress notifications. */
 export async function callTool(
   run: McpRun,
   name: string,
@@ -42,7 +42,7 @@ export async function callTool(
   return await (await post(run, message, headers)).text();
 }
 
-/** Refund desk whose agents are programs outside the platform. */
+/** Starts the refund desk with external agents. */
 export async function startTeamPlatform(): Promise<TestPlatform> {
   const policy = readFileSync(POLICY, 'utf8').replace(/^rules:/m, HELPERS);
   return await startTestPlatform({

@@ -17,7 +17,7 @@ import { answerText, chunk, event, type ModelRequest, scriptedModel } from './sc
 const HELLO = [{ role: 'user', content: 'Hello.' }] as const;
 const HALTED: unknown = expect.stringMatching(/^Halted by developer: It must stop\.$/);
 
-/** A model that streams one word and then waits until its caller leaves, or until `rest` is resolved. */
+/** Starts a model that streams one word and then waits until the caller disconnects or `rest` is called. */
 async function slowModel() {
   const rest = Promise.withResolvers<void>();
   const model = await scriptedModel(async (request, response) => {
@@ -70,11 +70,14 @@ const STREAMED = {
 
 /** Runs that are halted one after the other; a slow machine may delay some of them. */
 const HALTED_RUNS = 5;
-/** How long the provider may be connected after the request for the halt, milliseconds; the fastest halt counts. */
+/**
+ * Maximum time from the halt request until the provider connection is closed, milliseconds; the test checks the fastest
+ * halt.
+ */
 const MAX_CLOSE_MS = 1_000;
 
 it.each(Object.entries(STREAMED))(
-  'ends a stream of %s within a second when its run is halted: the provider is left, the client gets an error, the next call is refused, the usage is settled (AP-1, AP-2, SV-9, EM-8)',
+  'ends a stream of %s within a second when its run is halted: closes the provider connection, sends the client an error, refuses the next call and settles the usage (AP-1, AP-2, SV-9, EM-8)',
   async (_, { path, body, begin, end }) => {
     const model = await scriptedModel(async (request, response) => {
       response.setHeader('content-type', 'text/event-stream');
@@ -103,7 +106,8 @@ it.each(Object.entries(STREAMED))(
       .map(({ closeMs, answerMs }) => `${Math.round(closeMs)} of ${Math.round(answerMs)} ms`)
       .join(', ');
     expect(Math.min(...halts.map(({ closeMs }) => closeMs)), taken).toBeLessThan(MAX_CLOSE_MS);
-    // Nothing looks for the halt: a client that sees it in force finds the provider left. A poll would come later.
+    // The halt is pushed: the provider connection is closed before the halt is reported to be in force. With polling,
+    // it would be closed later.
     const pushed = halts.filter(({ closeMs, answerMs }) => closeMs <= answerMs);
     expect(pushed.length, taken).toBeGreaterThan(HALTED_RUNS / 2);
   },
@@ -145,7 +149,7 @@ function postJson({ baseUrl, token }: ExternalRun, path: string, body: object): 
   });
 }
 
-/** What has come of a body, and its end. */
+/** Reads a body: `text` is the part received, `ended` settles at the end of the body. */
 function readText({ body }: Response) {
   const read = { text: '', ended: Promise.resolve() };
   const decoder = new TextDecoder();
@@ -173,7 +177,7 @@ async function expectSettled({ client }: TestPlatform, runId: string): Promise<v
   }
 }
 
-it('answers a repeat after a lost connection from the same call, which is paid once (AP-2, EM-7)', async () => {
+it('answers a retry after a lost connection from the first model call, which is paid once (AP-2, EM-7)', async () => {
   const { model, rest } = await slowModel();
   const test = await proxyPlatform(model);
   const { runId, baseUrl, token, openai } = await startExternalRun(test);
@@ -192,7 +196,7 @@ it('answers a repeat after a lost connection from the same call, which is paid o
   rest();
   const again = await fetch(`${baseUrl}/chat/completions`, {
     method: 'POST',
-    // As the SDKs of OpenAI and Anthropic mark their retries.
+    // The SDKs of OpenAI and Anthropic mark their retries with this header.
     headers: { ...headers, 'x-stainless-retry-count': '1' },
     body,
   });
@@ -240,14 +244,14 @@ it('ends open requests with an error when the run is cancelled (AP-1, SUP-8)', a
   expect(await stopReasonOf(test, runId)).toBe('cancelled');
 });
 
-it('reports the slot of an agent as waiting between its requests, and gets it back with the next one (AP-1, EM-1)', async () => {
+it('suspends the slot of an agent between its requests and reactivates it for the next request (AP-1, EM-1)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);
   const { runId, openai } = await startExternalRun(test);
   const stateOf = async () => {
     const { pool } = await test.client.usage.getPool({ runId });
     const { state, waitTime } = pool?.holders[0] ?? {};
-    // A lease that expires without a report has no time of a wait.
+    // Only a report sets waitTime; the expiry of a lease does not.
     return { state, isReported: waitTime !== undefined };
   };
   const ask = () => openai.chat.completions.create({ model: ALIAS, messages: [...HELLO] });

@@ -1,7 +1,7 @@
 /**
- * An agent of another framework: the unmodified client of OpenAI, which finds base URL and key in the environment.
- * `isolated-agent.ts SOCKET PORT ADDRESS…` connects port PORT of loopback with the Unix socket SOCKET, calls a model, tries
- * to connect to each ADDRESS, and prints an {@link AgentReport} as one line of JSON.
+ * An external agent: the unmodified OpenAI client, which reads base URL and key from the environment.
+ * `isolated-agent.ts SOCKET PORT ADDRESS…` forwards the loopback port PORT to the Unix socket SOCKET, calls a model,
+ * tries to connect to each ADDRESS, and prints an {@link AgentReport} as one line of JSON.
  */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';

@@ -17,13 +17,16 @@ const AGENT = join(import.meta.dirname, 'isolated-agent.ts');
 const PROVIDER_KEY = 'sk-of-the-provider';
 /** TEST-NET-2 of RFC 5737: the namespace has no route to it. */
 const OUTSIDE = '198.51.100.1:443';
-/** A network of its own, with loopback only; without root it needs user namespaces. */
+/**
+ * Command prefix that runs a program in a new network namespace with loopback only; without root it needs user
+ * namespaces.
+ */
 const ISOLATE = ['unshare', '--map-root-user', '--net'];
 const LOOPBACK_UP = 'ip link set lo up && exec "$@"';
 
 /**
- * Whether this machine permits network namespaces. Containers often do not: the test is skipped then, with the reason,
- * unless WRIT_REQUIRE_NAMESPACES=1.
+ * Returns whether this machine permits network namespaces, and prints the reason when it does not, as in many
+ * containers. With WRIT_REQUIRE_NAMESPACES=1, throws an Error instead.
  */
 function hasNamespaces(): boolean {
   const [command = '', ...args] = [...ISOLATE, 'sh', '-c', LOOPBACK_UP, '-', 'true'];
@@ -38,7 +41,10 @@ function hasNamespaces(): boolean {
   }
 }
 
-/** Connects a Unix socket, which a network namespace does not separate, with the port of agent-proxy. */
+/**
+ * Forwards a Unix socket to the port of agent-proxy and returns its path; Unix sockets are reachable from other network
+ * namespaces.
+ */
 async function bridge(folder: string, port: number): Promise<string> {
   const path = join(folder, 'agent-proxy.sock');
   const server = createServer((client) => {
@@ -63,14 +69,14 @@ async function runAgent(
   return { ...(JSON.parse(stdout) as AgentReport), output: stdout + stderr };
 }
 
-/** Every other address of the platform: the public port, the services, the model. */
+/** Returns the other addresses of the platform: the public port, the services and the model. */
 function otherAddresses({ platform }: TestPlatform, modelUrl: string): string[] {
   const public_ = [platform.edgeUrl, modelUrl].map((url) => new URL(url).host);
   return [...public_, ...Object.values(platform.addresses)];
 }
 
 it.skipIf(!hasNamespaces())(
-  'serves an agent whose network reaches agent-proxy only: it has no provider key and reaches nothing else (AP-1, SYS-6)',
+  'serves an agent that can reach only agent-proxy and has no provider key (AP-1, SYS-6)',
   async () => {
     const model = await scriptedModel((request, response) =>
       answerText(request, response, 'Good day.'),
@@ -95,12 +101,12 @@ it.skipIf(!hasNamespaces())(
     expect(agent.interfaces).toEqual(['lo']);
     expect(Object.keys(agent.environment)).not.toContain('LEAK_KEY');
     expect(agent.output).not.toContain(PROVIDER_KEY);
-    // The provider got its key, from the meter.
+    // The meter sent the provider key to the provider.
     const keys = model.requests.map(({ headers }) => headers.authorization);
     expect(keys).toEqual([`Bearer ${PROVIDER_KEY}`, `Bearer ${PROVIDER_KEY}`]);
     expect(JSON.stringify(model.requests.map(({ headers }) => headers))).not.toContain(token);
 
-    // The same agent outside of the namespace reaches all of them: the namespace is what stops it.
+    // Outside the namespace, the same agent reaches all these addresses, so the namespace alone blocks them.
     const open = await runAgent([], env, [socket, String(port), ...others]);
     expect(open).toMatchObject({ answer: 'Good day.', reached: others });
   },

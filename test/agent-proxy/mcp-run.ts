@@ -23,7 +23,7 @@ agents:
     tools: [get_refund_context]
 `;
 
-/** The refund desk with external agents. */
+/** Starts the refund desk with external agents. */
 export async function refundPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   const test = await startTestPlatform({ files: { WRIT_AGENTS_FILE: AGENTS }, ...options });
   onTestFinished(() => test.close());
@@ -58,14 +58,17 @@ agents:
     tools: [wipe_disk]
 `;
 
-/** Settings files of a platform whose only tool, of this module, is destructive and counts its executions. */
+/**
+ * Settings files of a platform with a single tool. `module` implements the tool, which is destructive and counts its
+ * executions.
+ */
 export const counterFiles = (module: string) => ({
   WRIT_AGENTS_FILE: COUNTER_AGENTS,
   WRIT_TOOLS_FILE: counterTools(module),
   WRIT_POLICY_FILE: COUNTER_POLICY,
 });
 
-/** A platform whose only tool is destructive and counts its executions (counter-tools.ts). */
+/** Starts a platform whose only tool is destructive and counts its executions (counter-tools.ts). */
 export async function counterPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   counter.runs = 0;
   counter.gate = Promise.resolve();
@@ -73,7 +76,9 @@ export async function counterPlatform(options: TestPlatformOptions = {}): Promis
   return await refundPlatform({ files, ...options });
 }
 
-/** A clock whose monotonic reading a test moves: waits are measured with it, tokens are not. */
+/**
+ * A clock with a monotonic time that the test advances. Waits use the monotonic time; token expiry uses the real time.
+ */
 export class MovedClock implements Clock {
   #aheadMs = 0;
 
@@ -89,7 +94,7 @@ export class MovedClock implements Clock {
     this.#aheadMs += ms;
   }
 
-  /** Advances by `ms` now and every second until `answer` settles: the wait that this ends may begin later than now. */
+  /** Advances by `ms` immediately and again each second until `answer` settles, because the wait may start later. */
   async advanceUntil<T>(answer: Promise<T>, ms: number): Promise<T> {
     this.advance(ms);
     const timer = setInterval(() => this.advance(ms), 1_000);
@@ -101,7 +106,7 @@ export class MovedClock implements Clock {
   }
 }
 
-/** What a program needs to call tools as an external agent. */
+/** A run of an external agent, with the URL and token for its tool calls. */
 export interface McpRun {
   readonly runId: string;
   readonly token: string;
@@ -124,7 +129,7 @@ function ping({ url, token }: McpRun): Promise<Response> {
   return post({ url, token }, { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
 }
 
-/** Posts one message as a client of the previous generation does. */
+/** Posts one message as a client of an MCP revision before 2026-07-28 does. */
 export async function post(
   { url, token }: Pick<McpRun, 'url' | 'token'>,
   message: unknown,
@@ -184,7 +189,7 @@ export async function postModern(
   return { status: response.status, result, error };
 }
 
-/** Connects the official client; `revision` selects the generation that it speaks. */
+/** Connects the official client; `revision` selects the MCP revision that it uses. */
 export async function connect(
   { url, token }: McpRun,
   revision: 'modern' | 'legacy' = 'modern',
@@ -201,7 +206,7 @@ export async function connect(
   return client;
 }
 
-/** Waits for the pending approval of a run; without a run, of any. */
+/** Returns the pending approval of a run, or of any run when `runId` is empty; waits until there is one. */
 export async function pendingApproval(
   { client }: Pick<TestPlatform, 'client'>,
   runId = '',

@@ -2,7 +2,7 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 
-// An MCP server over stdio, of the official SDK, whose tools return more than text.
+// An MCP server over stdio, built with the official SDK, with tools that return content other than text.
 const AUDIO = { type: 'audio', data: 'UklGRiQAAABXQVZF', mimeType: 'audio/wav' } as const;
 const SCORE = { bars: 4 };
 const RESULTS: Readonly<Record<string, object>> = {

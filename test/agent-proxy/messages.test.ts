@@ -34,14 +34,15 @@ it('meters an unmodified client of Anthropic, with the prices of cache writes (A
     })
     .withResponse();
   expect(data).toMatchObject({ id: 'msg_1', content: [{ text: 'Hi.' }], stop_reason: 'end_turn' });
-  // USD per million tokens: 10 input at 10, 8 cache reads at 1, 8 cache writes at 12.5, 4 one-hour cache writes at 20, 5 output at 100.
+  // USD per million tokens: 10 input at 10, 8 cache reads at 1, 8 cache writes at 12.5, 4 one-hour cache writes at 20,
+  // 5 output at 100.
   expect(response.headers.get('x-writ-cost-usd')).toBe('0.000788');
   expect(response.headers.get('request-id')).toBe(response.headers.get('x-writ-call-id'));
   const [asked] = model.requests;
   expect(asked?.path).toBe('/messages');
   expect(asked?.headers).toMatchObject({
     'x-api-key': PROVIDER_KEY,
-    // The version of the SDK, not that of clients without one.
+    // The version that the SDK sends, not the default for clients without this header.
     'anthropic-version': '2026-10-21',
     'anthropic-beta': 'context-1m-2025-08-07',
   });
@@ -102,7 +103,7 @@ it('bills the prompt that the provider reported when its stream breaks (AP-2, EM
   expect(totals?.estimatedTurns).toBe(1n);
 });
 
-it('logs an answer that fails after its stream has begun, but not the end of a connection (AP-2, SYS-3)', async () => {
+it('logs an answer that fails after its stream has begun, but not a client disconnect (AP-2, SYS-3)', async () => {
   const released = Promise.withResolvers<void>();
   let asked = 0;
   const model = await scriptedModel(async (_, response) => {
@@ -129,7 +130,7 @@ it('logs an answer that fails after its stream has begun, but not the end of a c
   ]);
 });
 
-it('returns errors in the format of Anthropic, each after one request (AP-2, EM-2)', async () => {
+it('returns errors in the format of Anthropic, which the SDK does not retry (AP-2, EM-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);
   const { runId, anthropic } = await startExternalRun(test, turns(1n));

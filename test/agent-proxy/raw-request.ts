@@ -1,6 +1,6 @@
 import { type ClientRequest, request } from 'node:http';
 
-/** A request as no well-behaved client makes it. */
+/** A request that a standard client would not send. */
 export interface RawRequest {
   readonly url: string | URL;
   readonly method?: string;
@@ -8,7 +8,7 @@ export interface RawRequest {
   readonly body: string;
 }
 
-/** Makes a request whose Host may be another one, and returns status and body of its answer. */
+/** Sends a request, optionally with a different Host header, and returns the status and the body of the response. */
 export async function rawRequest(
   raw: RawRequest,
 ): Promise<{ readonly status: number; readonly text: string }> {
@@ -28,7 +28,7 @@ export async function rawRequest(
   return await promise;
 }
 
-/** Begins a request without its body, of which a test may send a part, or destroy it. */
+/** Starts a request without its body; the test can send a part of the body or destroy the request. */
 export function begin({ url, method = 'POST', headers = {}, body }: RawRequest): ClientRequest {
   const length = { 'content-length': String(Buffer.byteLength(body)) };
   const sent = { 'content-type': 'application/json', ...length, ...headers };

@@ -47,7 +47,7 @@ it('meters responses of an unmodified client, streamed or not (AP-2, EM-8)', asy
   });
 });
 
-it('accepts references to responses of its own session only, and reserves the tokens that they add (AP-2, EM-3)', async () => {
+it('accepts references only to responses of the same session, and reserves their tokens (AP-2, EM-3)', async () => {
   const model = await scriptedModel((request, response) => {
     const usage = { input_tokens: 5_000, output_tokens: 50 };
     const output = [{ type: 'message', id: `msg_${model.requests.length}`, content: [] }];
@@ -64,7 +64,8 @@ it('accepts references to responses of its own session only, and reserves the to
   const first = await openai.responses.create({ ...ASKED, input: prompt });
   const item = { type: 'item_reference', id: first.output[0]?.id ?? '' } as const;
   const next = { ...ASKED, input: [item, { role: 'user', content: 'More.' }] } as const;
-  // The usage of the answer is possible only with the tokens of the previous one: otherwise it is estimated.
+  // A usage of 5,000 input tokens is plausible only with the tokens of the previous response; otherwise the meter would
+  // estimate the usage.
   const previous = { ...ASKED, previous_response_id: first.id };
   expect((await openai.responses.create(previous)).usage).toMatchObject({ input_tokens: 5_000 });
   expect(model.requests.at(-1)?.body.previous_response_id).toBe(first.id);
@@ -78,7 +79,7 @@ it('accepts references to responses of its own session only, and reserves the to
     await expect(other.openai.responses.create(foreign)).rejects.toMatchObject(notFound);
   }
   expect(model.requests).toHaveLength(2);
-  // Not enough is left for the recorded total of the second answer and the output.
+  // The third request leaves too few tokens for the fourth, which refers to the first response.
   const third = openai.responses.create({
     ...next,
     input: [...next.input],
@@ -103,7 +104,7 @@ it('removes the ids that a client such as Codex gives to its own messages and re
   ];
   expect((await openai.responses.create({ ...ASKED, input })).output_text).toBe('One.');
   expect(model.requests[0]?.body.input).toEqual([message, result]);
-  // Without its content, or as a part of an answer, an item refers to what the provider has.
+  // An item without content, or an item of an answer, is a reference to an item stored by the provider.
   const answer = { ...ids, type: 'message', role: 'assistant', status: 'completed', content: [] };
   for (const item of [ids, answer, { ...ids, type: 'message', role: 'user' }]) {
     const refused = openai.responses.create({ ...ASKED, input: [item] as never });
@@ -112,7 +113,7 @@ it('removes the ids that a client such as Codex gives to its own messages and re
   expect(model.requests).toHaveLength(1);
 });
 
-it('reads, lists, cancels and deletes a stored response for the session that received it only, without a charge (AP-2, SYS-6)', async () => {
+it('serves requests for a stored response only to its session, without a charge (AP-2, SYS-6)', async () => {
   const model = await scriptedModel((request, response) => {
     const { method, path } = request;
     if (path === '/responses') return answerText(request, response, 'One two.');
@@ -158,7 +159,7 @@ it('reads, lists, cancels and deletes a stored response for the session that rec
   expect(tab?.totals).toMatchObject({ turns: 1n, costNanoUsd: 800_000n });
 });
 
-it('lets an agent whose answers are reviewed delete stored responses, which are not reviewed, but not read them (AP-2, AP-5)', async () => {
+it('lets agents with reviewed answers delete stored responses, but not read or cancel them (AP-2, AP-5)', async () => {
   const model = await scriptedModel((request, response) => {
     if (request.method === 'POST') return answerText(request, response, 'One two.');
     response.setHeader('content-type', 'application/json');
@@ -228,7 +229,7 @@ it('sends store=false to the provider for a run without retention (AP-2, SUP-4)'
   expect(model.requests[0]?.body.store).toBe(false);
 });
 
-it('answers a repeat of a response from its record, whose ids later requests may contain (AP-2, EM-7)', async () => {
+it('answers a repeated request from the record, and accepts its ids in later requests (AP-2, EM-7)', async () => {
   const model = await scriptedModel((request, response) =>
     answerText(request, response, 'One two.'),
   );
@@ -251,7 +252,7 @@ it('answers a repeat of a response from its record, whose ids later requests may
   expect(item?.id).toBeUndefined();
 });
 
-it('ends a response that fails midway with an event, and the SDK does not repeat it (AP-2)', async () => {
+it('ends a response that fails midway with an event, and the SDK does not retry the request (AP-2)', async () => {
   const model = await scriptedModel((_, response) => {
     response.setHeader('content-type', 'text/event-stream');
     const started = { id: 'resp_x', object: 'response', status: 'in_progress', output: [] };

@@ -7,16 +7,16 @@ export interface ScriptedAnswer {
   readonly calls?: readonly ScriptedCall[];
 }
 
-/** A tool call; `json` are its arguments as the model writes them. */
+/** A tool call; `json` is the text of its arguments as the model writes it. */
 export interface ScriptedCall {
   readonly id: string;
   readonly name: string;
   readonly json: string;
-  /** Of a tool in a namespace of the Responses API. */
+  /** Namespace of the tool; only for the Responses API. */
   readonly namespace?: string;
 }
 
-/** Answers in the dialect of the request, streamed in small parts when it was asked for. */
+/** Answers in the dialect of the request, streamed in small parts when the request asks for a stream. */
 export function answerWith(
   request: ModelRequest,
   response: ServerResponse,

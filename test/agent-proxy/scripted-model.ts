@@ -9,7 +9,7 @@ export interface ModelRequest {
   /** Path below `/v1`. */
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
-  /** Empty without one. */
+  /** Empty object when the request has no body. */
   readonly body: Readonly<Record<string, unknown>>;
   /** Aborts when the caller closes the connection. */
   readonly closed: AbortSignal;
@@ -18,16 +18,16 @@ export interface ModelRequest {
 /** A scripted server of models in each dialect, on loopback. */
 export interface ScriptedModel {
   readonly url: string;
-  /** The requests so far. */
+  /** The requests received since the start, in order. */
   readonly requests: readonly ModelRequest[];
 }
 
-/** Starts a server that `answer` answers; it ends with the test. */
+/** Starts a server that passes each request to `answer`; the server is closed after the test. */
 export async function scriptedModel(
   answer: (request: ModelRequest, response: ServerResponse) => Promise<void> | void,
 ): Promise<ScriptedModel> {
   const requests: ModelRequest[] = [];
-  // A server that closes idle connections first resets requests when the machine is busy.
+  // On a busy machine, a server that closes an idle connection before the client does can reset a request.
   const server = createServer({ keepAliveTimeout: 300_000 }, async (request, response) => {
     const closed = new AbortController();
     response.once('close', () => closed.abort());
@@ -58,7 +58,7 @@ const ENVELOPE = {
 };
 const USAGE = { prompt_tokens: 30, completion_tokens: 5, total_tokens: 35 };
 
-/** Answers with a text in the dialect of the request, streamed when it was asked for. */
+/** Answers with a text in the dialect of the request, streamed when the request asks for a stream. */
 export function answerText(request: ModelRequest, response: ServerResponse, text: string): void {
   if (request.path === '/messages') {
     answerMessage(request, response, text);
@@ -83,7 +83,7 @@ export function answerText(request: ModelRequest, response: ServerResponse, text
   response.end(`data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`);
 }
 
-/** Answers with a call of the first tool of the request, of chat completions or responses, without a stream. */
+/** Answers a chat completions or responses request with a call of its first tool, without streaming. */
 export function answerToolCall({ path, body }: ModelRequest, response: ServerResponse): void {
   calls += 1;
   const [tool] = body.tools as { readonly name?: string; readonly function?: { name: string } }[];
@@ -104,13 +104,13 @@ export function answerToolCall({ path, body }: ModelRequest, response: ServerRes
   const tool_calls = [{ id, type: 'function', function: called }];
   const message = { role: 'assistant', content: null, tool_calls };
   const choices = [{ index: 0, message, finish_reason: 'tool_calls', logprobs: null }];
-  // Agents recognize answers by their ids.
+  // Agents identify answers by id, so each answer has a unique id.
   const envelope = { ...ENVELOPE, id: `chatcmpl-t${calls}`, object: 'chat.completion' };
   response.end(JSON.stringify({ ...envelope, choices, usage: USAGE }));
 }
 let calls = 0;
 
-/** One event of a stream. */
+/** Returns one event of a chat completions stream. */
 export function chunk(delta: object, finish: string | null = null): string {
   const choices = [{ index: 0, delta, finish_reason: finish }];
   return `data: ${JSON.stringify({ ...ENVELOPE, object: 'chat.completion.chunk', choices })}\n\n`;
@@ -195,7 +195,7 @@ function answerResponse({ body }: ModelRequest, response: ServerResponse, text: 
   response.end();
 }
 
-/** One event that names its type. */
+/** Returns one server-sent event with an `event` field. */
 export function event(data: { readonly type: string } & Readonly<Record<string, unknown>>): string {
   return `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
 }

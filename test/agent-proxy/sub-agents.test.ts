@@ -62,16 +62,16 @@ async function ask(client: OpenAI, content = newId('msg')): Promise<string> {
 const treeOf = async ({ client }: TestPlatform, runId: string) =>
   (await client.runs.listRunAgents({ runId })).agents;
 
-it('makes children of the sub-agents that an unmodified client names, and ends one of them alone (AP-6, SUP-9)', async () => {
+it('creates a child for each sub-agent that an unmodified client names, and ends one of them without the others (AP-6, SUP-9)', async () => {
   const test = await platform();
   const { control, runs } = test.client;
   const { client } = await createAgentKey(test, 'team-bot');
-  // As Claude Code sends them.
+  // The headers that Claude Code sends.
   const session = { 'x-claude-code-session-id': 'session-1' };
   const main = client(session);
   const helper = (id: string) => client({ ...session, 'x-claude-code-agent-id': id });
   const runId = await ask(main, 'Fix the build.');
-  // Concurrent first requests of a sub-agent are one child.
+  // Concurrent first requests of a sub-agent create one child.
   const asked = ['a', 'a', 'b', 'b', 'c', 'c'].map((id) => ask(helper(id), `Read part ${id}.`));
   expect(new Set(await Promise.all(asked))).toEqual(new Set([runId]));
   const tree = await treeOf(test, runId);
@@ -86,7 +86,7 @@ it('makes children of the sub-agents that an unmodified client names, and ends o
   expect(new Set(children.map(({ parent }) => parent?.instance))).toEqual(new Set([root]));
   const { pool } = await test.client.usage.getPool({ runId });
   expect(pool?.holders).toHaveLength(4);
-  // The headcount of the run.
+  // A fourth sub-agent exceeds the headcount of the run.
   await expect(ask(helper('d'))).rejects.toMatchObject({ status: 402, code: 'sub_agent_limit' });
   const { tab } = await test.client.usage.getRunUsage({ runId });
   expect(tab?.runTotals?.turns).toBe(7n);
@@ -103,7 +103,7 @@ it('makes children of the sub-agents that an unmodified client names, and ends o
     return answers.map(({ status }) => status).sort();
   };
   expect(await outcomes()).toEqual(['fulfilled', 'fulfilled', 'rejected']);
-  // The others are at their own caps now, which end them alone, too.
+  // The other two have reached their caps; a cap also ends only the sub-agent that reached it.
   expect(await outcomes()).toEqual(['rejected', 'rejected', 'rejected']);
   expect(await ask(main)).toBe(runId);
   await vi.waitFor(async () => {
@@ -118,14 +118,14 @@ it('makes children of the sub-agents that an unmodified client names, and ends o
   });
 });
 
-it('reviews each sub-agent by its task, and ends an idle one alone (AP-6, SV-1)', async () => {
+it('reviews each sub-agent by its task, and ends an idle sub-agent without the others (AP-6, SV-1)', async () => {
   const test = await platform();
   const { client } = await createAgentKey(test, 'strict-bot');
   const runId = await ask(client());
   const named = (id: string) => client({ 'x-writ-agent': id });
   const refused = { status: 403, code: 'sub_agent_refused' };
   await expect(ask(named('a'), 'Please delete it all.')).rejects.toMatchObject(refused);
-  // Also with another task: the sub-agent was rejected.
+  // A rejected sub-agent stays rejected, also with another task.
   await expect(ask(named('a'), 'Read it.')).rejects.toMatchObject({ status: 403 });
   expect(await ask(named('b'), 'Read it.')).toBe(runId);
   await vi.waitFor(async () => {
@@ -136,7 +136,8 @@ it('reviews each sub-agent by its task, and ends an idle one alone (AP-6, SV-1)'
     const { pool } = await test.client.usage.getPool({ runId });
     expect(pool?.holders).toHaveLength(1);
   });
-  // Its next request creates another child; requests of sub-agents of an agent without `sub_agents` count as its own.
+  // The next request of the ended sub-agent creates another child. A sub-agent of an agent without `sub_agents` gets no
+  // child; its requests belong to the agent.
   await vi.waitFor(async () => expect(await ask(named('b'), 'Read it.')).toBe(runId));
   await ask(client({ 'x-writ-agent': 'c', 'x-writ-parent': 'b' }));
   expect(await treeOf(test, runId)).toHaveLength(3);

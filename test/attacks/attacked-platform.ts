@@ -10,7 +10,7 @@ import { hostileSettings } from './hostile-settings.ts';
 
 /** Resident memory that no attack may exceed. */
 export const MEMORY_LIMIT_MB = 1_024;
-/** Heap limit of the process, below that of its memory. */
+/** Heap limit of the process, below its memory limit. */
 const HEAP_LIMIT_MB = 768;
 /** Steps of an honest run. */
 const STEPS = 2;
@@ -83,7 +83,7 @@ export class AttackedPlatform implements AttackTarget {
     }
   }
 
-  /** kill -9, and another start on the same data. */
+  /** Kills the platform with SIGKILL and restarts it on the same data. */
   async restart(): Promise<void> {
     await this.#harness.kill();
     await this.#harness.startPlatform();

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AttackedPlatform, MEMORY_LIMIT_MB } from './attacked-platform.ts';
 import { ATTACKS } from './attacks.ts';
 
-/** The bound of BD-2 itself: the time in which a halt is answered under any load. */
+/** The limit of BD-2: the maximum time until a halt is answered, under any load. */
 const HALT_MS = 2_000;
-/** Halts of which the fastest counts: other programs on the machine can delay any single one. */
+/** Number of halts; the test checks only the fastest, because other programs on the machine can delay any of them. */
 const HALTS = 3;
 
 let platform: AttackedPlatform;
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.close());
 
-/** Checks everything that an attack must not affect. */
+/** Checks that an attack does not affect the service: runs of another tenant, halts and memory. */
 async function expectService(): Promise<void> {
   const honest = platform.runHonestly();
   const halts: number[] = [];
@@ -32,14 +32,14 @@ async function expectService(): Promise<void> {
   if (peakMb !== undefined) expect(peakMb).toBeLessThan(MEMORY_LIMIT_MB);
 }
 
-/** Whether one of these halts was in force in time. */
+/** Returns whether at least one of these halts was in force within {@link HALT_MS}. */
 function isFast(halts: readonly number[]): boolean {
   return halts.some((ms) => ms < HALT_MS);
 }
 
 /**
- * Checks the fastest of these halts, ms, against the bound of BD-2. Where a halt alone takes more than half of it, the
- * machine is too slow for the bound, and an attack may double the time.
+ * Checks the fastest of these halts, ms, against the limit of BD-2. On a machine where a halt without an attack takes
+ * more than half of the limit, the limit is twice that time instead.
  */
 function expectFast(halts: readonly number[]): void {
   const taken = halts.map((ms) => ms.toFixed(0)).join(', ');
@@ -49,7 +49,7 @@ function expectFast(halts: readonly number[]): void {
 
 describe('an attack', () => {
   it.each(ATTACKS)(
-    'with $name delays neither halts while it starts, lasts and ends, nor the runs of another tenant (BD-1, BD-2)',
+    'with $name delays neither halts nor the runs of another tenant, while it starts, continues and ends (BD-1, BD-2)',
     async ({ start }) => {
       const starting: number[] = [];
       const ending: number[] = [];
@@ -67,7 +67,7 @@ describe('an attack', () => {
     },
   );
 
-  it('leaves data on which the platform starts again (BD-1, BD-2)', async () => {
+  it('leaves data with which the platform can restart (BD-1, BD-2)', async () => {
     await platform.restart();
     await expectService();
   });

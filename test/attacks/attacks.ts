@@ -21,9 +21,9 @@ export interface AttackTarget {
 /** An attack. */
 export interface Attack {
   readonly name: string;
-  /** Whether it is made at the ports, without a run. */
+  /** Whether the attack targets the ports directly and needs no run. */
   readonly isAtPorts?: true;
-  /** Starts the attack; resolves with how to end it once it is in progress. */
+  /** Starts the attack; once it is in progress, resolves with a function that ends it. */
   start(platform: AttackTarget): Promise<() => Promise<void>>;
 }
 
@@ -31,10 +31,10 @@ export interface Attack {
 const PER_CONNECTION = 1_000;
 /** The connections that a port accepts at once. */
 const CONNECTIONS = 10_000;
-/** Generous: a new connection is served a second after the port is full. */
+/** Time limit for serving a new connection on a full port; it usually takes about one second. */
 const SERVED_MS = 10_000;
 
-/** The attacks, each at ports of the platform or by a model or tool that it calls. */
+/** All attacks: on the ports of the platform, or by a model or tool that the platform calls. */
 export const ATTACKS: readonly Attack[] = [
   {
     name: 'unfinished bodies over HTTP/2',
@@ -57,7 +57,10 @@ export const ATTACKS: readonly Attack[] = [
   { name: 'starts of one tenant', start: (platform) => starts(platform) },
   { name: 'a compressed answer of a model', start: (platform) => runWith(platform, 'bomb') },
   { name: 'an endless answer of a model', start: (platform) => runWith(platform, 'endless') },
-  { name: 'arguments for a pattern', start: (platform) => runWith(platform, 'pattern') },
+  {
+    name: 'arguments that make a pattern backtrack',
+    start: (platform) => runWith(platform, 'pattern'),
+  },
   { name: 'nested arguments', start: (platform) => runWith(platform, 'nested') },
 ];
 
@@ -98,7 +101,7 @@ async function healthWatches(platform: AttackTarget) {
   return async () => void (await Promise.all(ends.map((end) => end())));
 }
 
-/** Resolves when the server serves a new connection. @throws when it does not in {@link SERVED_MS} */
+/** Resolves when the server serves a new connection. @throws when a health check still fails after {@link SERVED_MS} */
 async function untilServed(address: string): Promise<void> {
   const endsAt = performance.now() + SERVED_MS;
   for (;;) {
@@ -111,7 +114,7 @@ async function untilServed(address: string): Promise<void> {
   }
 }
 
-/** @throws when the server does not answer that it serves */
+/** Sends a health check on a new connection. @throws when the server does not report SERVING */
 async function checkHealth(address: string): Promise<void> {
   const session = await opened(`http://${address}`);
   const stream = session.request({
@@ -245,13 +248,17 @@ async function runWith(platform: AttackTarget, model: string) {
   };
 }
 
-/** @throws when the server closes the connection at once, as it does with quiet ones near its limit */
+/**
+ * Opens an HTTP/2 session.
+ * @throws when the server closes the connection immediately, as a server near its connection limit does
+ */
 async function opened(url: string): Promise<ClientHttp2Session> {
   const session = connect(url);
   session.on('error', () => undefined);
   const closed = new AbortController();
   session.once('close', () => closed.abort());
-  // Streams over the limit of the server then wait, instead of ending the connection.
+  // The client queues streams above the limit of the server only after it has received the settings; earlier, excess
+  // streams would make the server end the connection.
   await once(session, 'remoteSettings', { signal: closed.signal });
   return session;
 }

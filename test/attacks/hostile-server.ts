@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 export interface HostileServer {
   /** `http://host:port`. */
   readonly url: string;
-  /** Requests by path. */
+  /** Number of requests by the first part of the path. */
   readonly asked: ReadonlyMap<string, number>;
   close(): Promise<void>;
 }
@@ -45,7 +45,7 @@ const ANSWERS: Readonly<Record<string, Respond>> = {
     const depth = 100_000;
     proposeText(response, `{"email":${'['.repeat(depth)}${']'.repeat(depth)}}`);
   },
-  // A tool server: a list of 20,000 tools, and an endless stream of changes.
+  // An MCP server with 20,000 tools and an endless stream of change notifications.
   mcp: (request, response) => {
     if (request.method === 'GET') {
       response.writeHead(200, SSE);

@@ -7,9 +7,10 @@ export const HOSTILE_MODELS = ['bomb', 'endless', 'pattern', 'nested'] as const;
 export type HostileModel = (typeof HOSTILE_MODELS)[number];
 
 /**
- * Entries of the files of a platform that make it use the models and tools of the hostile server: an agent
- * `<model>-agent` for each model, a tool with a pattern that backtracks, and an MCP server over its limits.
- * @param keyVariable environment variable with any text
+ * Returns entries for the settings files with which a platform uses the models and tools of the hostile server: an
+ * agent `<model>-agent` for each model, a tool with a pattern that backtracks, and an MCP server that exceeds its
+ * limits.
+ * @param keyVariable name of an environment variable with an arbitrary value
  */
 export function hostileSettings(url: string, keyVariable: string) {
   return {

@@ -1,6 +1,6 @@
 import type { Tools } from '@writ/kernel';
 
-/** Accepts every mail. */
+/** Creates a tool that accepts every mail. */
 export async function createTools(): Promise<Tools> {
   return { mail: async () => ({ sent: true }) };
 }

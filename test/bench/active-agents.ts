@@ -10,7 +10,7 @@ import { quantileOf } from './measure.ts';
 const AGENTS = [10, 50, 100, 200, 400, 600, 800, 1_000] as const;
 const STEPS = 6;
 const MODEL_MS = 2_000;
-/** The number of agents that decides the verdict; up to it no agent may fail. */
+/** Number of agents at which the verdict is decided; with this number or fewer, no agent may fail. */
 const DECISIVE = 400;
 /** Maximum median overhead of a step with {@link DECISIVE} agents, milliseconds. */
 const MAX_OVERHEAD_MS = 500;
@@ -19,7 +19,7 @@ const MB = 1_048_576;
 
 /** The plan of {@link measureActiveAgents}. */
 export interface ActiveAgentsPlan {
-  /** Agents at once. */
+  /** Number of concurrent agents. */
   readonly agents: number;
   /** Tool calls of each agent. */
   readonly steps: number;
@@ -27,26 +27,26 @@ export interface ActiveAgentsPlan {
   readonly modelMs: number;
 }
 
-/** The figures of one number of agents. */
+/** The figures measured with one number of concurrent agents. */
 export interface ActiveAgents {
   readonly agents: number;
   /** Measured steps. */
   readonly steps: number;
-  /** Time of a step that the model does not take, milliseconds. */
+  /** Duration of a step without the time that the model takes, milliseconds. */
   readonly overheadP50Ms: number;
   readonly overheadP95Ms: number;
-  /** Processor time of the platform relative to the time that passed: 1 is one busy core. */
+  /** Processor time of the platform divided by the elapsed time: 1 is one busy core. */
   readonly cores: number;
   /** Highest resident memory of the platform. */
   readonly residentMb: number;
-  /** What failed agents reported. */
+  /** Errors of the agents that failed. */
   readonly failures: readonly string[];
 }
 
 /**
- * Measures the overhead of a step on the embedded platform with up to 1,000 agents at once and a model that answers after 2 s
- * (CO-1). Prints a table and writes `active-agents.json`. Returns whether no agent fails up to {@link DECISIVE} agents, where
- * the median overhead is less than {@link MAX_OVERHEAD_MS}.
+ * Measures the overhead of a step on the embedded platform with up to 1,000 agents at once and a model that answers
+ * after 2 s (CO-1). Prints a table and writes `active-agents.json`. Returns whether no agent fails with up to
+ * {@link DECISIVE} agents, and the median overhead with {@link DECISIVE} agents is less than {@link MAX_OVERHEAD_MS}.
  */
 export async function benchActiveAgents({ outDir = 'dist/bench' }: BenchOptions): Promise<boolean> {
   const load = loadavg();
@@ -82,7 +82,7 @@ export async function measureActiveAgents({
     const overheads: number[] = [];
     harness.model.onRequest = (_limit, next, goal) => {
       const now = performance.now();
-      // The first model request of a run waits for the start of the run.
+      // Skips the first model request of a run, which follows the start of the run instead of a step.
       if (next > 1) overheads.push(now - (requestedAt.get(goal) ?? now) - modelMs);
       requestedAt.set(goal, now);
     };
@@ -118,7 +118,7 @@ export async function measureActiveAgents({
   }
 }
 
-/** Samples the resident memory of the platform until `over`. */
+/** Samples the resident memory of the platform until `over` aborts; returns the maximum. */
 async function highestResident(harness: StepsHarness, over: AbortSignal): Promise<number> {
   for (let highest = 0; ; ) {
     highest = Math.max(highest, (await harness.counters()).rss);

@@ -12,7 +12,7 @@ import { installedPackages, installPackages } from './peers/install-packages.ts'
 import { hasLiteLlm, installLiteLlm, startLiteLlm } from './peers/litellm.ts';
 import { PROXIED_MODEL, startProxiedModel } from './proxied-model.ts';
 
-/** What agent-proxy may add to the first byte at p50, milliseconds. */
+/** Maximum time that agent-proxy may add to the first byte at p50, milliseconds. */
 const MAX_ADDED_MS = 3;
 const DEFAULT_ROUNDS = 10;
 /** Calls of each kind in a round. */
@@ -23,7 +23,7 @@ const AGENT_PROXY = 'agent-proxy';
 const PORTKEY = 'Portkey';
 const LITELLM = 'LiteLLM';
 
-/** Where a call goes. */
+/** The destination of a call. */
 interface Target {
   readonly name: string;
   readonly url: string;
@@ -31,24 +31,25 @@ interface Target {
   readonly agent: Agent;
 }
 
-/** Milliseconds to the first byte of the body, of the calls of one round by target. */
+/** Milliseconds to the first byte of the body for each call of one round, by target. */
 type Round = ReadonlyMap<string, readonly number[]>;
 
-/** The figures of a target for one form of answers, in milliseconds. */
+/** The figures of a target, in milliseconds, for streamed or for whole answers. */
 interface Figures {
   readonly target: string;
   readonly answer: 'streamed' | 'whole';
   readonly p50: number;
   readonly p95: number;
-  /** Median over the rounds of the difference to the median of direct calls. */
+  /** Difference between the median of this target and that of direct calls; the median of all rounds. */
   readonly addedP50: number;
 }
 
 /**
- * Measures the first byte of a model call through agent-proxy beside the same call to the model (AP-2), call by call in
- * turns, streamed and not, with the model and the platform in processes of their own; and through the Portkey gateway,
- * which `--portkey` installs with the other peers, and LiteLLM, which `--litellm` installs. Prints a table and writes
- * `agent-proxy.json`. Returns whether agent-proxy adds at most {@link MAX_ADDED_MS} at p50, and less than either.
+ * Measures the time to the first byte of a model call through agent-proxy and of the same call made directly (AP-2),
+ * alternating call by call, streamed and not streamed, with the model and the platform in separate processes. Also
+ * measures the Portkey gateway, which `--portkey` installs with the other peers, and LiteLLM, which `--litellm`
+ * installs. Prints a table and writes `agent-proxy.json`. Returns whether agent-proxy adds at most {@link MAX_ADDED_MS}
+ * at p50, and less than Portkey and LiteLLM.
  */
 export async function benchAgentProxy(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, outDir = 'dist/bench', profileDir } = options;
@@ -148,7 +149,10 @@ function fileAt(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
-/** Portkey 1.15 answers streamed requests with status 500 on Node 24. */
+/**
+ * Returns the targets that can answer a call in the form `answer` (streamed or whole): Portkey 1.15 answers streamed
+ * requests with status 500 on Node 24.
+ */
 async function measurable(
   targets: readonly Target[],
   answer: Figures['answer'],
@@ -182,7 +186,7 @@ async function measureRound(
 
 let asked = 0;
 
-/** Makes one call; returns when the first byte of its body came. */
+/** Makes one call; returns the milliseconds until the first byte of the response body. */
 function firstByteMs(target: Target, answer: Figures['answer']): Promise<number> {
   asked += 1;
   const messages = [{ role: 'user', content: `What is the answer to question ${asked}?` }];

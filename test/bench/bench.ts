@@ -28,7 +28,10 @@ export interface BenchOptions {
   readonly rounds?: number;
   /** Only for two-step, distributed, peers, replicas, writers and scale: duration of each measurement in a round. */
   readonly seconds?: number;
-  /** Only for two-step, active-agents, distributed, peers, replicas, writers, scale and agent-proxy: folder of the report. */
+  /**
+   * Only for two-step, active-agents, distributed, peers, replicas, writers, scale and agent-proxy: folder of the
+   * report.
+   */
   readonly outDir?: string | undefined;
   /** Only for agent-proxy: whether the Portkey gateway is installed when it is missing. */
   readonly portkey?: boolean | undefined;
@@ -42,9 +45,9 @@ const ECHOES_WITH_COMMITS = 'echoes + commits';
 const MIN_RATIO = 0.6;
 
 /**
- * Measures a service beside its baseline, each in its own process: the same two RPCs with a handler that does
- * nothing, and with one that commits one row. Prints the figures and returns whether the service reaches
- * {@link MIN_RATIO} of the baseline.
+ * Measures a service and its baselines, in separate processes: the same two RPCs with a handler that does nothing, and
+ * with a handler that commits one row. Prints the figures and returns whether the throughput of the service is at least
+ * {@link MIN_RATIO} times that of the baseline with commits.
  */
 export async function bench(target: BenchTarget, { profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();

@@ -7,7 +7,7 @@ export type Operations = Readonly<Record<string, Operation>>;
 /** The servers of the operations, by name. */
 export type Servers = Readonly<Record<string, Pick<Program, 'cpuMs'>>>;
 
-/** A speed with the CPU time. */
+/** The speed of one measurement, with the CPU time of the server. */
 interface Run extends Speed {
   /** CPU time of the server; NaN when unknown. */
   readonly cpuMs: number;
@@ -17,7 +17,7 @@ interface Run extends Speed {
 export interface Results {
   /** Median over the rounds of the ratio between the throughputs of two operations in the same round. */
   ratio(operation: string, to: string, inFlight: number): number;
-  /** The same ratio of the p50 latencies. */
+  /** Median over the rounds of the ratio between the p50 latencies of two operations in the same round. */
   p50Ratio(operation: string, to: string, inFlight: number): number;
 }
 
@@ -27,7 +27,7 @@ const ROUND_MS = 600;
 const WARM_UP_MS = 1_000;
 
 /**
- * Measures the operations in turns, round after round, so that drift of the machine affects all alike. Prints
+ * Measures the operations alternately, in rounds, so that changes in machine load affect all operations equally. Prints
  * the medians and the CPU time of the servers per operation, which is stable under other load.
  */
 export async function compare(operations: Operations, servers: Servers = {}): Promise<Results> {

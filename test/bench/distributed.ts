@@ -15,12 +15,12 @@ const DEFAULT_SECONDS = 8;
 const WARM_UP_MS = 8_000;
 const ALONE = 1;
 const CROWDED = 16;
-/** Maximum transactions and round trips to PostgreSQL of a run alone. */
+/** Maximum transactions and round trips to PostgreSQL of a single run. */
 const MAX_TRANSACTIONS = 22;
 const MAX_ROUND_TRIPS = 80;
 /** Time after which a session of PostgreSQL reports its transactions, even if it is idle. */
 const REPORT_MS = 11_000;
-/** How many kinds of round trips of a service are listed. */
+/** Maximum number of kinds of round trips that are listed for a service. */
 const LISTED = 12;
 
 /** The traffic of every service at one moment. */
@@ -35,7 +35,7 @@ interface Sample {
 export interface RunTraffic {
   readonly inFlight: number;
   readonly runs: number;
-  /** From pg_stat_database. */
+  /** Transactions that pg_stat_database reports. */
   readonly transactions: number;
   readonly roundTrips: number;
   readonly services: Readonly<Record<string, PostgresTraffic>>;
@@ -49,7 +49,7 @@ interface Round {
   readonly processorMs: Readonly<Record<string, number>>;
 }
 
-/** What {@link measureDistributed} measures. */
+/** The result of {@link measureDistributed}. */
 export interface DistributedFigures {
   /** Traffic per second without runs. */
   readonly idle: { readonly transactions: number; readonly roundTrips: number };
@@ -58,9 +58,10 @@ export interface DistributedFigures {
 }
 
 /**
- * Measures two-step runs on one process for each service, with PostgreSQL (fsync) and NATS and without fault proxies (SYS-5).
- * Prints tables and writes `distributed.json`. Returns whether a run alone takes at most {@link MAX_TRANSACTIONS} transactions
- * and {@link MAX_ROUND_TRIPS} round trips to PostgreSQL, without those of the idle platform.
+ * Measures two-step runs on one process for each service, with PostgreSQL (fsync) and NATS and without fault proxies
+ * (SYS-5). Prints tables and writes `distributed.json`. Returns whether a single run takes at most
+ * {@link MAX_TRANSACTIONS} transactions and {@link MAX_ROUND_TRIPS} round trips to PostgreSQL, without those of the
+ * idle platform.
  */
 export async function benchDistributed(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;
@@ -140,7 +141,7 @@ async function sample(platform: DistributedPlatform, sockets: string): Promise<S
   }
 }
 
-/** Counts the traffic of runs and leaves out that of as much idle time. */
+/** Measures the traffic per run, minus the traffic of the idle platform in the same time. */
 async function trafficOf({
   platform,
   sockets,
@@ -156,7 +157,7 @@ async function trafficOf({
 }): Promise<RunTraffic> {
   const before = await sample(platform, sockets);
   await runAll(platform, { runs, inFlight });
-  // The sessions report their transactions late.
+  // PostgreSQL sessions report their transactions with a delay.
   await pause(REPORT_MS);
   const after = await sample(platform, sockets);
   const share = (after.at - before.at) / (idleTo.at - idleFrom.at);
@@ -187,7 +188,7 @@ function tripsOf({ services }: Sample): number {
   return Object.values(services).reduce((sum, { roundTrips }) => sum + roundTrips, 0);
 }
 
-/** Measures runs alone, and many at once with the processor time of each service. */
+/** Measures one run at a time, then concurrent runs with the processor time of each service. */
 async function timesOf(platform: DistributedPlatform, forMs: number): Promise<Round> {
   const run = () => twoSteps(platform);
   const alone = await measure(run, ALONE, forMs);

@@ -1,6 +1,6 @@
 /**
- * The baseline of a service: an RPC that does nothing; for the key `commit` or `two-commits` it inserts a row
- * once or twice and waits until each is durable.
+ * The baseline of a service: an RPC that does nothing. With the key id `commit` it inserts one row, and with
+ * `two-commits` two rows, and waits after each insert until the row is durable.
  */
 import { once } from 'node:events';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';

@@ -36,7 +36,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   },
   steps: { about: 'a governed step of a react agent, through all services', run: benchSteps },
   'two-step': {
-    about: 'a two-step run on the embedded platform, beside its two model calls made directly',
+    about: 'a two-step run on the embedded platform',
     run: benchTwoStep,
   },
   'active-agents': {
@@ -49,7 +49,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   },
   peers: { about: 'a two-step run through Writ and through other libraries', run: benchPeers },
   'agent-proxy': {
-    about: 'the first byte of a model call through agent-proxy, beside a direct call',
+    about: 'the time to the first byte of a model call through agent-proxy',
     run: benchAgentProxy,
   },
   tool: { about: 'CallTool of tool-gateway on a tool that does nothing', run: benchTool },
@@ -57,9 +57,12 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     about: 'two-step runs with one and with two replicas of each service',
     run: benchReplicas,
   },
-  writers: { about: 'transactions on PostgreSQL, with one lock and by run', run: benchWriters },
+  writers: {
+    about: 'transactions on PostgreSQL, with one lock and with a lock for each run',
+    run: benchWriters,
+  },
   scale: {
-    about: 'a simulation of more processes, beside what 2 and 4 of them commit',
+    about: 'a simulation of writing processes, checked against measurements of 2 and 4 processes',
     run: benchScale,
   },
 };

@@ -4,7 +4,7 @@ import type { BenchTarget } from './bench.ts';
 
 const AGENTS = 16;
 
-/** Reserve, then Settle, on the tabs of one run's agents: each books five levels. */
+/** Measures Reserve followed by Settle on the tabs of 16 agents of one run; each call updates five budget levels. */
 export const meter: BenchTarget = {
   service: 'execution-meter',
   name: 'Reserve, Settle',

@@ -12,7 +12,7 @@ const CROWDED = 16;
 const DEFAULT_ROUNDS = 5;
 const DEFAULT_SECONDS = 3;
 const WARM_UP_MS = 5_000;
-/** Maximum p50 alone relative to DBOS. */
+/** Maximum p50 of one run at a time relative to DBOS. */
 const MAX_P50_RATIO = 1.5;
 /** Maximum time per run at {@link CROWDED} in flight relative to DBOS. */
 const MAX_TIME_RATIO = 1.8;
@@ -28,7 +28,7 @@ interface Measured {
  * Measures the same run (model, tool that does nothing, model, answer) through other libraries and through Writ
  * (CO-1): in turns, round after round, each in its own process, with a model that answers at once in another process.
  * Prints a table and writes `peers.json` and `peers.svg`. A peer that cannot be installed or started is listed with
- * the error. Returns whether Writ is fast enough beside the peers that make each step durable in PostgreSQL.
+ * the error. Returns whether Writ is fast enough compared with the peers that make each step durable in PostgreSQL.
  */
 export async function benchPeers(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;

@@ -14,13 +14,13 @@ const PLATFORM = fileURLToPath(new URL('../load/steps/platform-program.ts', impo
 /** Alias of the model, and its name at the provider. */
 export const PROXIED_MODEL = 'no-op';
 
-/** A model behind agent-proxy of an embedded platform in a process of its own. */
+/** A model behind the agent-proxy of an embedded platform that runs in a separate process. */
 export interface ProxiedModel {
   /** Base URL of the model endpoint, with `/v1`. */
   readonly baseUrl: string;
   /** Run token of an external agent without caps. */
   readonly token: string;
-  /** The work of the platform so far; only with `countsWork`. */
+  /** Returns the work of the platform since its start; only with `countsWork`. */
   work(): Promise<Work>;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ const filesFor = (modelUrl: string) => ({
 });
 
 /**
- * Starts a platform in front of a model and a run of an external agent.
+ * Starts a platform that forwards to a model, and starts a run of an external agent on it.
  * @param folder an empty folder
  */
 export async function startProxiedModel(
@@ -81,7 +81,7 @@ export async function startProxiedModel(
   });
   const started = once(platform, 'message') as Promise<[{ edgeUrl: string; apiKey: string }]>;
   const [{ edgeUrl, apiKey }] = await Promise.race([started, failed]);
-  // From now on it exits when it is closed.
+  // From here on, the exit of the process is expected and no longer an error.
   failed.catch(() => undefined);
   const { runs } = createWritClient({ baseUrl: edgeUrl, apiKey });
   const start = { requestId: newId('req'), agent: 'two', goal: 'What is the answer?' };
@@ -103,7 +103,7 @@ export async function startProxiedModel(
   };
 }
 
-/** Until the run is delivered, agent-proxy answers 503. */
+/** Waits until the run is delivered; agent-proxy answers 503 until then. */
 async function delivered(baseUrl: string, token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   const until = performance.now() + 60_000;

@@ -19,27 +19,30 @@ const SERVICES = [
 ] as const satisfies readonly ServiceName[];
 const DEFAULT_ROUNDS = 5;
 const DEFAULT_SECONDS = 8;
-/** Enough runs to compile what a run executes: each calls several thousand functions a few times, ms. */
+/**
+ * Warm-up time, ms: a run calls several thousand functions only a few times each, so compiling all of them takes many
+ * runs.
+ */
 const WARM_UP_MS = 60_000;
 const IN_FLIGHT = 16;
-/** Minimum throughput with a second replica relative to one. */
+/** Minimum throughput with two replicas, relative to the throughput with one replica. */
 const MIN_RATIO = 0.97;
 const POLL_MS = 20;
 
-/** The figures of a second replica of one service, in runs per second. */
+/** The throughput with one and with two replicas of a service, in runs per second. */
 interface ServiceFigures {
   readonly service: ServiceName;
   /** By round. */
   readonly one: readonly number[];
   readonly two: readonly number[];
-  /** Median over the rounds of two replicas relative to one. */
+  /** Median over the rounds of the throughput with two replicas relative to the throughput with one replica. */
   readonly ratio: number;
 }
 
 /**
  * Measures runs of two steps on distributed platforms with one and with two replicas of each service, one service after
- * the other, in alternating rounds. Prints a table and writes `replicas.json`. Returns whether a second replica never lowers
- * the throughput below {@link MIN_RATIO}.
+ * the other, in alternating rounds. Prints a table and writes `replicas.json`. Returns whether, for each service, the
+ * throughput with two replicas is at least {@link MIN_RATIO} times that with one.
  */
 export async function benchReplicas(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;
@@ -64,7 +67,7 @@ export async function benchReplicas(options: BenchOptions): Promise<boolean> {
   return slower.length === 0;
 }
 
-/** Measures a platform with one and another with two replicas of a service, which both are warm, in alternating rounds. */
+/** Measures two warmed-up platforms in alternating rounds: one with one replica of the service, one with two. */
 async function secondReplica(
   service: ServiceName,
   rounds: number,

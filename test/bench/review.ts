@@ -21,10 +21,10 @@ const REVIEW = 'ReviewAction';
 const BASELINE = 'echo + commit';
 /** Maximum p50 relative to the baseline. */
 const MAX_RATIO = 2.5;
-/** Reviews are spread over many runs, so that no run has more steps than a long run. */
+/** Number of runs that share the reviews, so that no run has more steps than a realistic long run. */
 const RUNS = 400;
 const STEPS = 30;
-/** A slot grant is valid for five seconds. */
+/** Age at which a slot grant is renewed, ms; it is valid for five seconds. */
 const GRANT_MS = 3_000;
 const RULES = 50;
 
@@ -82,9 +82,9 @@ const POLICY = {
 };
 
 /**
- * Measures ReviewAction with fifty rules, a durable decision and a signed writ, beside one gRPC call that
- * commits once, each in its own process (SV-1, SV-3, SV-6). Prints the figures and returns whether the p50 of
- * one review at a time is at most {@link MAX_RATIO} times that of the baseline.
+ * Measures ReviewAction with fifty rules, a durable decision and a signed writ, and compares it with one gRPC call that
+ * commits once, in separate processes (SV-1, SV-3, SV-6). Prints the figures and returns whether the p50 of one review
+ * at a time is at most {@link MAX_RATIO} times that of the baseline.
  */
 export async function benchReview({ profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();

@@ -1,7 +1,7 @@
 /**
- * The baseline of a service: the same RPCs through the same server, authentication and validation, with the
- * same tokens; the handler does nothing. A request whose id starts with `commit` inserts one row with one
- * column and waits until it is durable.
+ * The baseline of a service: it serves the RPCs of the service with the same server, authentication, validation and
+ * tokens, but its handlers do nothing. A request whose id starts with `commit` inserts one row with one column and
+ * waits until it is durable.
  */
 import { once } from 'node:events';
 import type { DescService } from '@bufbuild/protobuf';
@@ -18,7 +18,7 @@ const SERVED = {
   'execution-meter': ExecutionMeterService,
 } as const satisfies Readonly<Record<string, DescService>>;
 
-/** Responses of realistic size; a grant has this length. */
+/** Responses of realistic size; the grant has the length of a real one. */
 const ANSWERS: Readonly<Record<string, object>> = {
   acquire: {
     slot: { agent: { name: 'child', instance: 'child-1' }, state: 1, grant: 'g'.repeat(560) },

@@ -17,30 +17,35 @@ const MOST_PROCESSES = 4;
 const SESSIONS = 4;
 const DEFAULT_ROUNDS = 3;
 const DEFAULT_SECONDS = 3;
-/** Each process must have compiled its code: it costs twice as much processor time before. */
+/**
+ * Warm-up time in which each process compiles its code; before that, a transaction takes twice as much processor time.
+ */
 const WARM_UP_MS = 12_000;
 /** Maximum difference between a prediction and its measurement. */
 const MAX_ERROR = 0.25;
 
-/** Throughput of some processes, transactions per second. */
+/** Measured and predicted throughput of a number of processes, transactions per second. */
 interface Prediction {
   readonly processes: number;
   readonly measured: number;
   readonly predicted: number;
 }
 
-/** What a transaction costs one process and the server: with cores of their own, and on cores that others use as well. */
+/**
+ * Times of a transaction in one process and in the server: on dedicated cores (`own`), and on cores that other programs
+ * use as well (`shared`).
+ */
 interface MeasuredTimes {
   readonly own: WriteTimes;
   readonly shared: WriteTimes;
 }
 
 /**
- * Measures what a transaction costs the processors and the log of one writing process and its PostgreSQL, also while other
- * programs use the cores: caches and switches make it slower then. Simulates 2 and 4 processes on these cores with the
- * latter times, and compares the prediction with a measurement of them. Then it simulates larger installations, whose
- * processes have cores of their own, with the former. Prints the tables and writes `scale.json`. Returns whether each prediction is within
- * {@link MAX_ERROR} of its measurement (SYS-5).
+ * Measures the processor and log-flush times of a transaction in one writing process and its PostgreSQL server, on idle
+ * cores and on cores that other programs use as well, where cache misses and context switches slow it down. Simulates 2
+ * and 4 processes on these cores with the times on shared cores, and compares the predictions with measurements. Then
+ * simulates larger installations, whose processes have dedicated cores, with the times on idle cores. Prints the tables
+ * and writes `scale.json`. Returns whether each prediction is within {@link MAX_ERROR} of its measurement (SYS-5).
  */
 export async function benchScale(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;
@@ -96,7 +101,10 @@ export async function benchScale(options: BenchOptions): Promise<boolean> {
 
 type Measured = MeasuredUse & { readonly perSecond: number };
 
-/** Measures writers of spawn-budget in some of the processes, with what they and the server use. */
+/**
+ * Returns a function that measures writers of spawn-budget in a number of processes, and the resources that the
+ * processes and the server use.
+ */
 function measureOf(all: readonly WriterProcess[], url: string) {
   return async (processes: number, writers: number, forMs: number): Promise<Measured> => {
     const request: MeasureRequest = {
@@ -128,7 +136,7 @@ function measureOf(all: readonly WriterProcess[], url: string) {
   };
 }
 
-/** The predicted throughput of this machine, whose cores serve the processes and the server. */
+/** Predicts the throughput of this machine, where the processes and the server share the cores. */
 function here(times: WriteTimes, processes: number): number {
   const installation: Installation = {
     times,
@@ -168,7 +176,10 @@ interface LargerCell {
   readonly othersP50: number;
 }
 
-/** Cells share nothing. An agent writes about as often in a step, in all services together; its model takes two seconds. */
+/**
+ * A cell, which shares nothing with other cells. An agent makes about six transactions per step in all services
+ * together; its model takes two seconds.
+ */
 const CELL = {
   processes: 4,
   sessions: SESSIONS,
@@ -176,7 +187,7 @@ const CELL = {
   thinkMs: 2_000,
   transactionsPerStep: 6,
 };
-/** Agents of a cell that has a fault; 1,000 such cells have a million. */
+/** Number of agents of a cell in the fault scenarios; 1,000 cells of this size have a million agents. */
 const AGENTS = 1_000;
 
 function simulateLarger(times: WriteTimes): LargerCell[] {

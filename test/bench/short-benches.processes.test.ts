@@ -5,7 +5,7 @@ import { measureTwoStep } from './two-step.ts';
 it('measures every step of agents that are active at once, without failures (CO-1)', async () => {
   const figures = await measureActiveAgents({ agents: 3, steps: 2, modelMs: 50 });
   expect(figures).toMatchObject({ agents: 3, steps: 6, failures: [] });
-  // The model answers after its delay.
+  // A step cannot be much shorter than the delay of the model.
   expect(figures.overheadP50Ms).toBeGreaterThan(-5);
   expect(figures.cores).toBeGreaterThan(0);
   expect(figures.residentMb).toBeGreaterThan(10);
@@ -19,7 +19,7 @@ it('measures runs and direct calls in each round with their processor time (CO-1
       expect(speed.operations).toBeGreaterThan(0);
       expect(speed.cpuMs).toBeGreaterThan(0);
     }
-    // Processor time: on a busy machine the times of single operations say nothing.
+    // Compares processor times, because elapsed times of single operations are meaningless on a busy machine.
     expect(writ.cpuMs / writ.operations).toBeGreaterThan(direct.cpuMs / direct.operations);
   }
 });

@@ -2,7 +2,7 @@ import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_s
 import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import type { BenchTarget } from './bench.ts';
 
-/** Acquire, then Release, in one run's pool; each acquire signs a grant. */
+/** Measures Acquire followed by Release in the pool of one run; each Acquire signs a grant. */
 export const spawn: BenchTarget = {
   service: 'spawn-budget',
   name: 'Acquire, Release',

@@ -13,10 +13,10 @@ type Speeds = ReadonlyMap<string, readonly StepSpeed[]>;
 
 /** Maximum p50 relative to the echo step. */
 const MAX_RATIO = 2;
-/** From the least to the most work per step. */
+/** The baselines, in ascending order of work per step. */
 const BASELINES = ['bare', 'echo'] as const satisfies readonly BaselineJob['work'][];
 const KINDS = [...BASELINES, 'governed'] as const;
-/** Rounds by number of concurrent runs; one run alone decides the verdict and varies most. */
+/** Number of rounds by number of concurrent runs; the figures of one run at a time decide the verdict and vary most. */
 const ROUNDS = { 1: 12, 16: 3, 64: 3 } as const;
 const IN_FLIGHT = [1, 16, 64] as const;
 /** Steps per run; messages grow with every step, so that all runs must have the same length. */
@@ -49,7 +49,7 @@ export async function benchSteps({ profileDir }: BenchOptions): Promise<boolean>
       const key = `${kind} ${inFlight}`;
       speeds.set(key, [...(speeds.get(key) ?? []), speed]);
     };
-    // One run alone comes last, when the code of both sides is compiled.
+    // One run at a time is measured last, when the code of both sides is compiled.
     for (const inFlight of IN_FLIGHT.toReversed()) {
       for (let round = 0; round < ROUNDS[inFlight]; round += 1) {
         add('governed', inFlight, await governed(harness, inFlight));
@@ -96,7 +96,7 @@ async function governed(harness: StepsHarness, runs: number): Promise<StepSpeed>
   let last = 0;
   harness.model.onRequest = (_limit, next, goal) => {
     const now = performance.now();
-    // The first model request of a run waits for the start of the run.
+    // Skips the first model request of a run, which follows the start of the run instead of a step.
     if (next > 1) durations.push(now - (askedAt.get(goal) ?? now));
     askedAt.set(goal, now);
     first = Math.min(first, now);
@@ -111,7 +111,7 @@ async function governed(harness: StepsHarness, runs: number): Promise<StepSpeed>
     );
   }
   const after = await harness.counters();
-  // The baselines use the same model.
+  // The baselines send requests to the same model, which are not measured here.
   harness.model.onRequest = () => undefined;
   durations.sort((a, b) => a - b);
   return {

@@ -55,9 +55,9 @@ const TOOLS = {
 };
 
 /**
- * Measures CallTool on a tool that does nothing, with a verified writ and durable intent and outcome, beside
- * one gRPC call that commits twice, each in its own process (TG-1, TG-5). Prints the figures and returns
- * whether the p50 of one call at a time is at most {@link MAX_RATIO} times that of the baseline.
+ * Measures CallTool on a tool that does nothing, with a verified writ and durable intent and outcome, and compares it
+ * with one gRPC call that commits twice, in separate processes (TG-1, TG-5). Prints the figures and returns whether the
+ * p50 of one call at a time is at most {@link MAX_RATIO} times that of the baseline.
  */
 export async function benchTool({ profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
@@ -143,8 +143,8 @@ async function prepare(supervisor: KeyPeer, worker: KeyPeer, address: string): P
 }
 
 /**
- * Returns the ratio between the p50 of `operation` and of `baseline`, measured in turns call by call, so that
- * other load affects both alike.
+ * Returns the ratio between the p50 latencies of `operation` and `baseline`; their calls alternate, so that other load
+ * affects both equally.
  */
 async function alternate(operation: Operation, baseline: Operation): Promise<number> {
   const times: [number[], number[]] = [[], []];

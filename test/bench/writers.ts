@@ -25,16 +25,16 @@ const MIN_RATIO = 3;
 const CROWDED = { processes: 4, writers: 16 };
 
 /**
- * The ways of locking, in the order in which they are measured. `former lock`: the store of {@link FORMER_COMMIT}; `one
- * lock`: this store with one lock for all transactions.
+ * The compared kinds of locking, in order of measurement. `former lock`: the store at {@link FORMER_COMMIT};
+ * `one lock`: this store with one lock for all transactions; `by run`: this store with a lock for each run.
  */
 const LOCKS = ['former lock', 'one lock', 'by run'] as const;
 type Lock = (typeof LOCKS)[number];
 
-/** What is compared. */
+/** The figures that are compared. */
 type Figures = Pick<MeasureAnswer, 'perSecond' | 'p50Ms'>;
 
-/** The figures of one shape. */
+/** The figures of one combination of work, processes and writers. */
 interface ShapeFigures {
   readonly work: WorkName;
   readonly processes: number;
@@ -42,16 +42,16 @@ interface ShapeFigures {
   /** Medians of the transactions per second, and of the p50 of a transaction in milliseconds. */
   readonly perSecond: Readonly<Record<Lock, number>>;
   readonly p50Ms: Readonly<Record<Lock, number>>;
-  /** Medians over the rounds of the throughput by run, relative to each of the others. */
+  /** Medians over the rounds of the throughput with a lock for each run, relative to each kind of locking. */
   readonly ratios: Readonly<Record<Lock, number>>;
 }
 
 /**
- * Measures transactions of the services' own store code on PostgreSQL with fsync: writers, each in a run of its own (of the
- * meter also with all runs in one tenant), in several processes, under the former lock, under one lock and with a lock for
- * each run, in alternating rounds. Prints a table and writes `writers.json`. Returns whether 16 writers in 4 processes commit
- * at least {@link MIN_RATIO} times as much as under the former lock, which a shallow clone does not have, and more than one
- * writer alone.
+ * Measures transactions of the store code of the services on PostgreSQL with fsync: writers in several processes, each
+ * with its own run, under the former lock, under one lock and with a lock for each run, in alternating rounds. For the
+ * meter, it also measures runs that all belong to one tenant. Prints a table and writes `writers.json`. Returns whether
+ * 16 writers in 4 processes commit more than a single writer, and at least {@link MIN_RATIO} times as much as under the
+ * former lock, which is not measured in a shallow clone.
  */
 export async function benchWriters(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;
@@ -89,7 +89,7 @@ class Measured {
   readonly #build: string | undefined;
   readonly #locks: readonly Lock[];
 
-  /** @param place the server, and the source tree of the former lock */
+  /** @param place URL of the server, and source tree of the former lock (undefined: not measured) */
   constructor(
     processes: readonly WriterProcess[],
     work: WorkName,
@@ -181,12 +181,14 @@ export class WriterProcess {
   }
 }
 
-/** The machine of a measurement. */
+/** Returns the number of cores, the processor and the Node version of this machine. */
 export function machineName(): string {
   return `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`;
 }
 
-/** The source tree of the former lock; undefined, with a message, when this clone does not have it. */
+/**
+ * Returns the source tree of the former lock; prints a message and returns undefined when this clone lacks the commit.
+ */
 function formerBuild(): PreviousBuild | undefined {
   if (hasCommit(FORMER_COMMIT)) return checkOut(FORMER_COMMIT);
   console.log(

@@ -11,7 +11,7 @@ it.skipIf(!isDistributedPlatformAvailable())(
       seed: 1,
       // One round of all kinds.
       forMs: 0,
-      // Liveness limit of a busy machine.
+      // A long limit, for a busy machine.
       strandedWithinMs: 300_000,
       log: (line) => console.log(line),
     });
@@ -22,7 +22,7 @@ it.skipIf(!isDistributedPlatformAvailable())(
   900_000,
 );
 
-/** Kinds that are not possible on every machine. */
+/** Returns the kinds of faults that cannot be injected on this machine. */
 function expectedMissing(): string {
   return [
     ...(isFakeClockAvailable() ? [] : ['clock step', 'clock far from the others']),

@@ -7,9 +7,9 @@ import { underLoad } from './under-load.ts';
 /** Options of a chaos test. Times are milliseconds. */
 export interface ChaosOptions {
   readonly seed: number;
-  /** Every kind of fault is injected at least once, however short. */
+  /** Duration of the faults; extended until every kind of fault has been injected at least once. */
   readonly forMs: number;
-  /** Time from the end of all faults until no run that does not wait holds anything; default 60 s. */
+  /** Maximum time after the end of all faults until only waiting runs hold resources; default 60 s. */
   readonly strandedWithinMs?: number;
   /** Runs in flight at the same time; default 6. */
   readonly inFlight?: number;
@@ -31,8 +31,8 @@ export interface ChaosReport {
 }
 
 /**
- * Disturbs service replicas, their clocks, stores and links, PostgreSQL and NATS, and attacks the platform, in the order
- * that the seed determines.
+ * Injects faults into service replicas, their clocks, stores and links, PostgreSQL and NATS, and attacks the platform,
+ * in the order that the seed determines.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, forMs, inFlight = 6, strandedWithinMs = 60_000, replicas } = options;

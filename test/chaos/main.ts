@@ -1,7 +1,7 @@
 /**
- * `npm run chaos -- --seed N --minutes M`: injects random faults under load and checks every invariant. `--within SECONDS`
- * (60): time from the end of all faults until no run that does not wait holds anything. `--replicas N` (2): replicas of each
- * service.
+ * `npm run chaos -- --seed N --minutes M`: injects random faults under load and checks every invariant.
+ * `--within SECONDS` (60): maximum time after the end of all faults until only waiting runs hold resources.
+ * `--replicas N` (2): replicas of each service.
  */
 import { parseArgs } from 'node:util';
 import { runChaos } from './chaos.ts';

@@ -26,13 +26,16 @@ export interface LoadOptions {
   readonly runs?: number;
   /** Replicas of each service; default 2. */
   readonly replicas?: number | undefined;
-  /** Faults of clocks and disks and an attacker as well, and runs that wait for a person meanwhile. */
+  /**
+   * Enables clock and disk faults and the models and tools of the attacker, and starts runs that wait for a person
+   * during all faults.
+   */
   readonly hostile?: HostileOptions;
 }
 
-/** Options of a platform in a hostile world. */
+/** Options of a test with clock and disk faults and an attacker. */
 export interface HostileOptions {
-  /** Time from the end of all faults until no run that does not wait may hold anything, milliseconds. */
+  /** Maximum time after the end of all faults until only waiting runs hold resources, milliseconds. */
   readonly strandedWithinMs: number;
 }
 
@@ -57,7 +60,7 @@ const SETTLE_WITHIN_MS = 60_000;
 
 /** Runs that wait for a person during all faults. */
 const PATIENT_RUNS = 3;
-/** Size of the file system of all tables, larger than what a test writes. */
+/** Size of the file system that contains all tables, larger than the data that a test writes. */
 const DISK_MB = 512;
 
 /**
@@ -122,7 +125,7 @@ async function openPlatform(opened: AsyncDisposableStack, replicas: number, isHo
   return { platform, server };
 }
 
-/** Waits until nothing is stranded; returns the violations when the time is over. */
+/** Waits until no run is stranded; returns the violations when the time limit has passed. */
 async function findStrandedAfter(
   platform: DistributedPlatform,
   { patient }: Load,
@@ -134,14 +137,14 @@ async function findStrandedAfter(
     if (found.length === 0 || performance.now() > until) {
       const lines = [...found, ...(await lostPatients(platform, patient))];
       if (lines.length === 0) return [];
-      const what = `no run that has not ended holds anything ${strandedWithinMs / 1_000} s after all faults, unless it waits (BD-3)`;
+      const what = `only waiting runs hold resources ${strandedWithinMs / 1_000} s after the end of all faults (BD-3)`;
       return [`${what}:`, ...lines.slice(0, 20).map((line) => `  ${line}`)];
     }
     await pause(500);
   }
 }
 
-/** Runs that wait for a person are open, whatever happened meanwhile. */
+/** Returns one line for each run that must still wait for a person but has ended. */
 async function lostPatients(
   platform: DistributedPlatform,
   patient: readonly string[],
@@ -179,7 +182,10 @@ async function findViolations(evidence: Evidence): Promise<string[]> {
   }
 }
 
-/** An answer such as AUDIT_CHAIN_LAGGING is a violation only when it remains. */
+/**
+ * Returns the message of an error of kind unavailable, such as AUDIT_CHAIN_LAGGING, because the error is a violation
+ * only when it persists; throws any other error.
+ */
 function retryable(error: unknown): string[] {
   if (isWritError(error) && error.kind === 'unavailable') return [error.message];
   throw error;

@@ -10,7 +10,7 @@ import type { PeerAddresses } from '../../clients/cli/src/commands/gateway/test-
 export interface BuiltInGateway {
   /** `host:port`, the same after a restart. */
   readonly address: string;
-  /** Closes the store during work, as a kill would, and restarts the gateway on the stored data. */
+  /** Closes the store while calls may be in flight, as a kill would, and restarts the gateway on the stored data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }

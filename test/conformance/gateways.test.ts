@@ -63,7 +63,7 @@ function verifyPython(interpreter: string): Promise<readonly CaseResult[]> {
 }
 
 beforeAll(async () => {
-  // Both runs mostly wait for time limits and kills, so they overlap.
+  // Runs the suite on both gateways concurrently, because a run mostly waits for time limits and kills.
   const started = python === undefined ? [] : verifyPython(python);
   builtIn = await verifyBuiltIn();
   builtInOverTls = await verifyBuiltInOverTls();

@@ -34,7 +34,7 @@ agents:
 
 describe.skipIf(program === undefined)('the MCP conformance suite', () => {
   it.each(['2026-07-28', '2025-11-25'])(
-    'passes for a server of tools, except for its baseline: %s (AP-3)',
+    'passes for a server that offers only tools, except for the expected failures: %s (AP-3)',
     async (revision) => {
       const test = await refundPlatform({
         files: { WRIT_AGENTS_FILE: AGENTS, WRIT_TOOLS_FILE: TOOLS, WRIT_POLICY_FILE: POLICY },
@@ -56,7 +56,10 @@ describe.skipIf(program === undefined)('the MCP conformance suite', () => {
   );
 });
 
-/** The suite has no option for a token: adds it to every request. Everything else passes as it is. */
+/**
+ * Starts a proxy that adds the token to every request, because the suite has no option for a token, and forwards
+ * everything else unchanged; returns its URL.
+ */
 async function authorized({ url, token }: McpRun): Promise<string> {
   const server = createServer((incoming, outgoing) => {
     const headers = { ...incoming.headers, authorization: `Bearer ${token}` };

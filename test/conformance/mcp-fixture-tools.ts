@@ -1,6 +1,8 @@
 import { ToolFailure, type Tools } from '@writ/kernel';
 
-/** The tools that the conformance suite of MCP calls, as far as the platform has their kind of result. */
+/**
+ * Creates the tools that the MCP conformance suite calls, limited to the kinds of results that the platform supports.
+ */
 export async function createTools(): Promise<Tools> {
   return {
     test_simple_text: async () => ({ text: 'This is a simple text response for testing.' }),

@@ -25,7 +25,7 @@ export function requirePython(): string | undefined {
   return undefined;
 }
 
-/** Starts the Python gateway with the settings of any gateway and waits until it listens. */
+/** Starts the Python gateway with these environment variables and waits until it listens. */
 export async function startPythonGateway(
   python: string,
   settings: Readonly<Record<string, string>>,

@@ -24,7 +24,7 @@ const TOOL = `
     source: shop`;
 const SHOP = 'kind: provider, address: "127.0.0.1:50061"';
 
-/** What the gateway says of a tools.yaml. */
+/** Loads a tools.yaml in the gateway and returns the names of the sources or the error. */
 function load(text: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'writ-tools-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -40,7 +40,7 @@ describe.skipIf(python === '')('the tools file of the gateway in Python', () => 
     expect(load(`tools: ${TOOL}\nsources: { shop: { ${SHOP}, max_in_flight: 8 } }`)).toBe(
       "['shop']",
     );
-    // The setting of its address replaces a source of another kind.
+    // WRIT_SOURCE_LOCAL, which sets the address of a provider, replaces a source of another kind.
     const local = TOOL.replace('source: shop', 'source: local');
     expect(load(`tools: ${local}\nsources: { local: { kind: local, module: ./a.ts } }`)).toBe(
       "['local']",
@@ -49,7 +49,7 @@ describe.skipIf(python === '')('the tools file of the gateway in Python', () => 
     expect(load(readFileSync(conformance, 'utf8'))).not.toContain('Error');
   });
 
-  it('has no key that the gateway would ignore, such as tls (SYS-4)', () => {
+  it('is rejected when it has a key that the gateway does not support, such as tls (SYS-4)', () => {
     expect(load(`tools: ${TOOL}\nsources: { shop: { ${SHOP}, tls: true } }`)).toBe(
       'ValueError source shop: tls is not supported here.',
     );
@@ -62,7 +62,7 @@ describe.skipIf(python === '')('the tools file of the gateway in Python', () => 
   });
 
   it.each(['description', 'input_schema', 'side_effect', 'risk', 'source'])(
-    'has the %s of each tool, which this gateway does not ask its source for (SYS-3)',
+    'is rejected when the %s of a tool is missing, because this gateway does not get it from the source (SYS-3)',
     (key) => {
       const tool = TOOL.replace(new RegExp(`\\n {4}${key}:.*`), '');
       expect(load(`tools: ${tool}\nsources: { shop: { ${SHOP} } }`)).toBe(

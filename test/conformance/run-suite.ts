@@ -15,7 +15,7 @@ export type StartGateway = (offered: {
   readonly toolsFile: string;
 }) => Promise<Pick<RunOptions, 'address' | 'restart'>>;
 
-/** Runs a gateway through the whole suite on free ports; over mutual TLS with certificates. */
+/** Runs the whole suite against a gateway on free ports; with `certificates`, over mutual TLS. */
 export async function runSuite(
   start: StartGateway,
   certificates?: CertificateFiles,
@@ -36,7 +36,7 @@ export async function runSuite(
   return results;
 }
 
-/** The cases of a table that did not pass, one line each. */
+/** Returns one line for each case of a table that did not pass. */
 export function notPassed(results: readonly CaseResult[], table: string): readonly string[] {
   return results
     .filter((result) => result.table === table && result.outcome !== 'passed')

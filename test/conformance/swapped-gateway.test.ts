@@ -23,7 +23,7 @@ const python = requirePython();
 const example = loadExample('refund-desk');
 
 const TOOLS = ['get_refund_context', 'issue_refund', 'send_refund_email'];
-/** The agents of the example, and one of another framework. */
+/** The agents of the example and an external agent. */
 const AGENTS = `${readFileSync(join(example.folder, 'agents.yaml'), 'utf8')}
   - name: refund-bot
     kind: external
@@ -125,13 +125,13 @@ describe.skipIf(python === undefined)('the refund desk on the Python gateway (TG
     expect(test.platform.addresses['tool-gateway']).toBe(gateway.address);
   });
 
-  it('stops a repeated call like the built-in gateway (TG-7, TG-2)', async () => {
+  it('stops a run that repeats a call, as the built-in gateway does (TG-7, TG-2)', async () => {
     const expected = example.scripts.find(({ name }) => name === 'repeat-call')?.expect;
     const { status, stop_reason } = await runScript('repeat-call', 'approve');
     expect({ status, stop_reason }).toEqual(expected);
   });
 
-  it('serves the tools of an external agent by MCP, with edits, receipts and the limits of tools.yaml alone (TG-7, AP-3, AP-4)', async () => {
+  it('executes MCP tool calls with edits, receipts and the limits of tools.yaml (TG-7, AP-3, AP-4)', async () => {
     const run = await startMcpRun(test);
     const client = await connect(run);
     const call = async (name: string, args: Readonly<Record<string, unknown>>) =>
@@ -149,7 +149,7 @@ describe.skipIf(python === undefined)('the refund desk on the Python gateway (TG
       _meta: { 'io.writ/executed_from': 'human_revised', 'io.writ/approval': approvalId },
     });
     const mail = () => call('send_refund_email', { amount_usd: 800, message: 'It is paid.' });
-    // tools.yaml permits two calls; the default of one with the same arguments does not apply.
+    // tools.yaml permits two calls of this tool; the default limit of one call with the same arguments does not apply.
     expect([await mail(), await mail()]).toMatchObject([
       { structuredContent: { status: 'ok' } },
       { structuredContent: { status: 'ok' } },

@@ -49,7 +49,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('two replicas of agent-proxy'
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** A run of an external agent, at each replica. */
+  /** Starts a run of an external agent; returns its MCP endpoint at each replica. */
   async function startRun(): Promise<readonly [McpRun, McpRun]> {
     const { runs } = platform.client;
     const start = { requestId: newId('req'), agent: 'refund-bot', goal: 'Answer ticket 4711.' };
@@ -80,7 +80,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('two replicas of agent-proxy'
     return (await platform.client.approvals.listApprovals({ runId })).approvals.length;
   }
 
-  it('executes a call once that waits for a person at a replica that is killed, and answers its repeat at the other (AP-4, CO-1)', async () => {
+  it('execute a call once, and answer its repeat, when a replica dies before the approval (AP-4, CO-1)', async () => {
     const before = executionsIn(executions).length;
     const [first, second] = await startRun();
     const lost = (await connect(first, 'legacy')).callTool(ASK);
@@ -97,7 +97,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('two replicas of agent-proxy'
     expect(platform.replicas.flatMap(({ crashes }) => crashes)).toEqual([]);
   });
 
-  it('executes the call of a task once when a person approves, although the replica that gave the task is killed (AP-4, CO-1)', async () => {
+  it('execute the call of an approved task once, even if the replica that created it died (AP-4, CO-1)', async () => {
     const before = executionsIn(executions).length;
     const [first, second] = await startRun();
     const extensions = { extensions: TASKS };
@@ -106,7 +106,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('two replicas of agent-proxy'
     const taskId = String(result?.taskId);
     await platform.replica('agent-proxy-0').kill();
     await approve(first.runId);
-    // No client asks for it.
+    // The call is executed without a request from a client.
     await vi.waitFor(() => expect(executionsIn(executions)).toHaveLength(before + 1), PATIENT);
     const shown = await vi.waitFor(async () => {
       const task = await postModern(second, 'tasks/get', { taskId }, extensions);

@@ -48,13 +48,16 @@ it.each(SERVICE_NAMES)(
   },
 );
 
-/** An outage is a line every ten seconds, besides the change of health, with host and port and without a stack. */
+/**
+ * Checks that a replica logs the outage with host and port, without a stack trace and, apart from the change of health,
+ * at most once every ten seconds.
+ */
 function assertBounded({ name, log }: Replica): void {
   const lines = log.filter((line) => line.includes('STORE_UNREACHABLE'));
   expect(lines.join('\n'), name).toMatch(/The PostgreSQL server is 127\.0\.0\.1:\d+\./);
   for (const line of lines) expect(line).not.toMatch(/"stack"|\\n +at /);
   const times = lines
-    // Retries of calls to other services name the reason that those return, with back-off.
+    // Excludes the retries of calls to other services, which log the reason that these services return.
     .filter((line) => line.includes('The PostgreSQL server') && !line.includes('health reports'))
     .map((line) => Date.parse(JSON.parse(line).time));
   for (const [index, time] of times.slice(1).entries())
@@ -69,7 +72,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('health without a database', 
   });
   afterAll(() => platform?.close());
 
-  /** Whether the probe of the chart succeeds for a replica: readiness, or liveness with `alive`. */
+  /** Returns whether the probe of the Helm chart succeeds for a replica: readiness, or liveness with `alive`. */
   const probe = ({ service, address }: Replica, ...args: readonly string[]): Promise<boolean> =>
     new Promise((resolve) => {
       const variable = `WRIT_${service.toUpperCase().replaceAll('-', '_')}_PORT`;
@@ -102,7 +105,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('health without a database', 
       async () => platform.postgres.signal('SIGCONT'),
     ],
   ] as const)(
-    'reports NOT_SERVING on every service while PostgreSQL is %s, stays alive, and serves again (SYS-4)',
+    'is NOT_SERVING on every service while PostgreSQL is %s, with passing liveness probes, and recovers (SYS-4)',
     async (_, end, recover) => {
       await becomes('SERVING');
       expect(await edgeHealth()).toBe(ServingStatus.SERVING);

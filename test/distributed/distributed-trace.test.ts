@@ -18,7 +18,7 @@ import { approveEdited } from '../approve-edited.ts';
 
 const PATIENT = { timeout: 60_000, interval: 100 };
 
-describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => {
+describe.skipIf(!isDistributedPlatformAvailable())('a run on several replicas', () => {
   let receiver: OtlpReceiver;
   let platform: DistributedPlatform;
 
@@ -39,7 +39,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => 
     await receiver?.close();
   });
 
-  /** The workers that ran the agent, by the spans that they exported. */
+  /** Returns the workers that ran the agent, according to the exported spans. */
   function workersOf(traceId: string): Replica[] {
     return receiver
       .spans()
@@ -152,7 +152,7 @@ function roots({ spans }: JaegerTrace): string[] {
 
 type Reference = JaegerTrace['spans'][number]['references'][number];
 
-/** Every chain of services along the trace, and the operation at its end. */
+/** Returns every chain of services in the trace, with the operation at the end of the chain. */
 function pathsOf({ spans, processes }: JaegerTrace): Set<string> {
   const byId = new Map(spans.map((span) => [span.spanID, span]));
   const paths = new Set<string>();

@@ -1,15 +1,15 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import type { Tools } from '@writ/kernel';
 
-/** Names the file to which the tool of this module writes a line for each execution. */
+/** Environment variable with the path of the file to which the tool of this module writes a line for each execution. */
 export const EXECUTIONS_FILE = 'EXECUTIONS_FILE';
 
-/** The executions so far. */
+/** Returns the recorded executions, in order. */
 export function executionsIn(file: string): readonly string[] {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
 }
 
-/** A tool whose executions count across processes. */
+/** Creates a tool that counts its executions across processes. */
 export async function createTools(): Promise<Tools> {
   return {
     wipe_disk: async ({ disk }) => {

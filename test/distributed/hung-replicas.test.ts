@@ -15,9 +15,9 @@ const PATIENT = { timeout: 60_000, interval: 100 };
 /** Deadline of a call, and the time in which all calls after an ejection must be answered. */
 const LIMIT_MS = 20_000;
 const CALLS = 40;
-/** Enough concurrent runs that both workers claim some. */
+/** Number of concurrent runs, high enough that both workers claim runs. */
 const RUNS = 4;
-/** Runs that show that a readmitted replica works. */
+/** Number of runs after the readmission of a replica, to check that the replica works. */
 const RUNS_AFTERWARDS = 2;
 
 const EJECTED = 'replica ejected from load balancing';

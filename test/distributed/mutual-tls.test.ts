@@ -37,7 +37,7 @@ const HALF_AN_HOUR_S = 30 * 60;
 const NAMES_A_CERTIFICATE = /[Cc]ertificate/;
 const { PERMISSION_DENIED, UNAVAILABLE } = status;
 
-/** The certificate that a service presents in a handshake; none without a name. */
+/** Returns TLS settings with the certificate of a service; without a client certificate when `name` is omitted. */
 function presented({ ca, certFile, keyFile }: TestCertificates, name?: ServiceName): RawTls {
   const own = name && { cert: readFileSync(certFile(name)), key: readFileSync(keyFile(name)) };
   return { ca: Buffer.from(ca), ...own };
@@ -125,7 +125,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
   });
 
   it.each(INTERNAL_RPCS)(
-    'reject %s without a certificate or with one of a service that may not call it (SYS-4, SYS-6)',
+    'reject %s without the certificate of a service that may call it (SYS-4, SYS-6)',
     async (_, method, server) => {
       const row = callerRow(method);
       const allowed: readonly ServiceName[] = SERVICE_NAMES.filter(
@@ -149,7 +149,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
       }
       for (const other of SERVICE_NAMES.filter((name) => !allowed.includes(name))) {
         const tls = presented(certificates, other);
-        // Neither its own token nor a stolen one is accepted.
+        // The server rejects this service with its own token, and with the token of a permitted caller.
         for (const headers of [await bearer(other, server), token]) {
           const { code, message, bytes } = await call(tls, headers);
           expect([other, code, bytes.length]).toEqual([other, PERMISSION_DENIED, 0]);
@@ -161,9 +161,9 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
         expect([other, code]).toEqual([other, PERMISSION_DENIED]);
         expect(message).toMatch(NAMES_A_CERTIFICATE);
       }
-      // The right certificate passes this check.
+      // The certificate of the caller passes the certificate check.
       const { code, message } = await call(presented(certificates, caller));
-      // The optional service does not run here: the server answers that it cannot get its keys.
+      // agent-proxy is optional and does not run here: the server answers that it cannot get the keys of agent-proxy.
       if (caller === 'agent-proxy') expect(message).toMatch(/agent-proxy/);
       else expect(code).not.toBe(UNAVAILABLE);
       expect(message).not.toMatch(NAMES_A_CERTIFICATE);

@@ -45,7 +45,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('writ observe over NATS', () 
     return { child, lines };
   };
 
-  /** Runs the refund desk to its end; returns the run and the line that its observer prints. */
+  /** Runs the refund desk to its end; returns the run and the line that `writ observe` prints for it. */
   const runOnce = async () => {
     const { runs } = platform.client;
     const { run } = await runs.startRun({
@@ -72,7 +72,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('writ observe over NATS', () 
       .split('\n')
       .map((line) => JSON.parse(line));
 
-  it('prints the cost of a run as the ledger has it, and logs its events (HK-3)', async () => {
+  it('prints the cost of a run as recorded in the ledger, and logs its events (HK-3)', async () => {
     const { child, lines } = observe();
     const { runId, line } = await runOnce();
     await vi.waitFor(() => expect(lines).toContain(line), PATIENT);
@@ -92,7 +92,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('writ observe over NATS', () 
     expect(await ended).toBe(0);
   });
 
-  it('has the runs that ended while it was not running (HK-3)', async () => {
+  it('reports the runs that ended while it was not running (HK-3)', async () => {
     const { runId, line } = await runOnce();
     const { lines } = observe();
     await vi.waitFor(() => expect(lines).toContain(line), PATIENT);

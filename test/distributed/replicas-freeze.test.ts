@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const PATIENT = { timeout: 30_000, interval: 50 };
 const RUNS = 6;
-/** Longer than the test. */
+/** Delay of the model before it answers; longer than the test. */
 const HELD_MS = 120_000;
 
 describe.skipIf(!isDistributedPlatformAvailable())('a halt sent to one replica', () => {
@@ -44,7 +44,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('a halt sent to one replica',
       "select run_id from entries where state in ('reserved', 'sent')",
     );
 
-  it('aborts model calls in flight at another replica and reports when they have ended (SV-9, SUP-8)', async () => {
+  it('aborts model calls in flight at another replica, or lists them as in flight (SV-9, SUP-8)', async () => {
     const { runs, control } = platform.client;
     const started = await Promise.all(
       Array.from({ length: RUNS }, () =>
@@ -68,7 +68,8 @@ describe.skipIf(!isDistributedPlatformAvailable())('a halt sent to one replica',
         }),
       ),
     );
-    // Each call of an acknowledged halt was aborted or is listed; the model answers only after two minutes.
+    // When a halt is acknowledged, each model call of its run was aborted or is listed; the model answers only after
+    // two minutes.
     const listed = halts.flatMap(({ halt }) => halt?.inFlight ?? []);
     expect((await inFlight()).length).toBeLessThanOrEqual(listed.length);
     await vi.waitFor(async () => expect(await inFlight()).toEqual([]), PATIENT);

@@ -11,7 +11,10 @@ import { rollingUpgrade } from '../upgrade/rolling-upgrade.ts';
 
 const CURRENT = resolve(import.meta.dirname, '../..');
 
-/** The source tree of the previous build. A shallow clone has none, so that replicas are replaced by the same build there. */
+/**
+ * Returns the source tree of the previous build. In a shallow clone that lacks the previous commit, returns the current
+ * tree, so that the test replaces replicas with the same build.
+ */
 function previousTree(): string {
   if (!hasCommit(PREVIOUS_COMMIT) && isShallowClone()) {
     console.warn(
@@ -25,7 +28,7 @@ function previousTree(): string {
 }
 
 it.skipIf(!isDistributedPlatformAvailable())(
-  'loses no run while each replica of the previous build is replaced by this one (BD-6, RT-2, SYS-4, SYS-5)',
+  'loses no run while each replica of the previous build is replaced by the current build (BD-6, RT-2, SYS-4, SYS-5)',
   async () => {
     const { runs, problems } = await rollingUpgrade({
       from: previousTree(),

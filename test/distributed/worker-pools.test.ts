@@ -13,9 +13,9 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const PATIENT = { timeout: 60_000, interval: 100 };
 
-/** A worker of all tenants without workers of their own. */
+/** A worker of the default pool, which serves all tenants without their own pool. */
 const SHARED = 'agent-worker-0';
-/** The workers of the tenant rivals; the second one serves another tenant by mistake. */
+/** The workers of the tenant `rivals`; the second worker is configured for another tenant by mistake. */
 const OWN = 'agent-worker-1';
 const MISTAKEN = 'agent-worker-2';
 
@@ -54,7 +54,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('pools of worker processes', 
     return run?.runId ?? '';
   }
 
-  /** Waits until a run has ended well, with one refund. */
+  /** Waits until a run has succeeded with one refund. */
   async function untilRefunded({ runs }: WritClient, runId: string): Promise<void> {
     await vi.waitFor(async () => {
       const { run } = await runs.getRun({ runId });
@@ -64,7 +64,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('pools of worker processes', 
     expect(refunds).toHaveLength(1);
   }
 
-  /** The runs in the database of the workers of a schema. */
+  /** Returns the ids of the runs in the database of the workers that use `schema`. */
   async function runsIn(schema: string): Promise<unknown[]> {
     const rows = await platform.rows(
       'agent-worker',
@@ -73,12 +73,12 @@ describe.skipIf(!isDistributedPlatformAvailable())('pools of worker processes', 
     return rows.map(({ run_id }) => run_id);
   }
 
-  it('execute the runs of their tenants, which wait while no worker of their pool serves them (SYS-6)', async () => {
+  it('execute the runs of their tenants; a run waits until a worker of its pool is available (SYS-6)', async () => {
     await platform.replica(OWN).kill();
     const waiting = await start(rivals);
     const other = await start(platform.client);
     await untilRefunded(platform.client, other);
-    // The worker that is up rejects the delivery, which is repeated.
+    // The remaining worker of the pool rejects the delivery, and the supervisor retries it.
     await vi.waitFor(() => {
       const log = platform.replica('supervisor-0').log.join('\n');
       expect(log).toContain('TENANT_NOT_SERVED');
@@ -91,7 +91,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('pools of worker processes', 
     expect(await runsIn('agent_worker')).toEqual([other]);
   });
 
-  it('resume their runs after kill -9, and no other worker does (SYS-6, RT-1)', async () => {
+  it('resume their runs after kill -9; workers of other pools do not resume them (SYS-6, RT-1)', async () => {
     const runId = await start(rivals);
     await vi.waitFor(
       async () => expect(await runsIn('agent_worker_rivals')).toContain(runId),

@@ -12,11 +12,11 @@ const find = (id: number) => ({ tool_calls: [{ name: 'find_owner', arguments: { 
 const action = (id: number) => ({ json: { kind: 'tool', name: 'find_owner', args: { id } } });
 const final = { json: { kind: 'final', answer: 'Done.' } };
 
-/** What the model does, by the first word of the instructions. */
+/** The answers of the model, selected by the first word of the instructions. */
 const ENTRIES: Script['entries'] = [
   { when: { system_contains: 'Summarise this' }, reply: { text: 'They looked up owners.' } },
   { when: { system_contains: 'CALLER', turn: 0 }, reply: find(1) },
-  // The results that the model sees tell how far it is, because a strategy hides earlier turns.
+  // Selects the answer by the latest tool result, because a context strategy hides earlier turns.
   { when: { system_contains: 'LOOPER', tool_result_contains: '"id":4' }, reply: { text: 'Done.' } },
   ...[3, 2, 1].map((id) => ({
     when: { system_contains: 'LOOPER', tool_result_contains: `"id":${id}` },
@@ -129,7 +129,7 @@ describe('middleware, as docs/how-to/agents.md describes it', () => {
     },
   );
 
-  it('redaction of chats hides instructions from the provider, and the answer (AG-9)', async () => {
+  it('redaction of chats redacts the instructions for the provider, and the answer (AG-9)', async () => {
     const { prompts, result } = await run('redaction-chat');
     expect(prompts[0]).toContain('redaction-chat of [redacted].');
     expect(result?.answer).toBe('Done for [redacted], [redacted].');
@@ -143,7 +143,7 @@ describe('middleware, as docs/how-to/agents.md describes it', () => {
     expect(outcome.prompts[1]).toContain('"status":"ok"');
   });
 
-  it('retry of chats calls the model a second time, charged to the tab (AG-9)', async () => {
+  it('retry of chats calls the model a second time after a failure (AG-9)', async () => {
     const outcome = await run('retry-model');
     expect(outcome.result?.stopReason).toBe('success');
     expect(outcome.prompts).toHaveLength(2);
@@ -194,13 +194,13 @@ describe('middleware, as docs/how-to/agents.md describes it', () => {
 });
 
 describe('guardrails of a json-action agent, as docs/how-to/agents.md describes them', () => {
-  it('max_tokens requests a truncated action again, on the timeline (AG-6)', async () => {
+  it('max_tokens requests a truncated action again, with a trip on the timeline (AG-6)', async () => {
     const outcome = await run('max-tokens');
     expect(outcome.result?.answer).toBe('Done.');
     expect(trips(outcome)).toEqual(['max_tokens']);
   });
 
-  it('stuck stops an agent that repeats an action, on the timeline (AG-6)', async () => {
+  it('stuck stops an agent that repeats an action, with a trip on the timeline (AG-6)', async () => {
     const outcome = await run('stuck');
     expect(outcome.result?.stopReason).toBe('stuck');
     expect(trips(outcome)).toEqual(['stuck']);
@@ -230,7 +230,7 @@ describe('context strategies, as docs/how-to/agents.md describes them', () => {
     expect(last).not.toContain('Find the owner.');
   });
 
-  it('compact shows the first exchange, a marker and the last ones (AG-8)', async () => {
+  it('compact shows the first exchange, a marker and the latest exchanges (AG-8)', async () => {
     const { last } = await lastOf('compact');
     expect(results(last)).toBe(1);
     expect(last).toMatch(/user: Find the owner\.\nuser: \[\d+ earlier turns are /);
@@ -257,7 +257,7 @@ describe('context strategies, as docs/how-to/agents.md describes them', () => {
   });
 });
 
-describe('what a module adds, as docs/how-to/agents.md describes it', () => {
+describe('the extensions of a module, as docs/how-to/agents.md describes them', () => {
   it('its middleware stops an agent, with its reason and a trip on the timeline (AG-6, AG-9)', async () => {
     const outcome = await run('own-middleware');
     expect(outcome.result?.stopReason).toBe('error:out_of_hours');

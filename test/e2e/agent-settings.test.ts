@@ -107,7 +107,7 @@ async function start() {
 }
 
 describe('the settings of an agent', () => {
-  it('make its sub-agents the tools of a react agent, whose model receives them with its own settings (AG-1, AG-2, AG-4)', async () => {
+  it('offer the sub-agents of a react agent to its model as tools, with the model settings of the agent (AG-1, AG-2, AG-4)', async () => {
     const { runs, seen } = await start();
     const request = { requestId: 'ask', agent: 'clerk', goal: 'Find the color.' };
     let result: unknown;
@@ -123,7 +123,7 @@ describe('the settings of an agent', () => {
     expect(result).toMatchObject({ stopReason: 'success', answer: '{"color":"blue"}' });
     const settings = { jsonMode: true, tools: ['handoff_person'], temperature: 0.5, maxTokens: 77 };
     expect(seen).toMatchObject([settings, settings]);
-    // Only the first call is bound to a tool.
+    // Only the first model call forces the use of a tool.
     expect(seen.map(({ toolChoice }) => toolChoice)).toEqual(['handoff_person', undefined]);
   }, 60_000);
 
@@ -145,7 +145,7 @@ describe('the settings of an agent', () => {
     expect(seen).toHaveLength(2);
   }, 60_000);
 
-  it('decide at which share of the cost cap the budget is near (AG-1, AG-6, EM-5)', async () => {
+  it('set the share of the cost cap at which near_budget is reported (AG-1, AG-6, EM-5)', async () => {
     const { runs } = await start();
     const trips = async (agent: string) => {
       const watched = runs.runAgent({ start: { requestId: agent, agent, goal: 'Answer.' } });
@@ -160,7 +160,7 @@ describe('the settings of an agent', () => {
     expect(await trips('spender')).toEqual(['near_budget']);
   }, 60_000);
 
-  it('decide how often an answer that was cut is continued (AG-1, AG-6)', async () => {
+  it('set how often a truncated answer is continued (AG-1, AG-6)', async () => {
     const { runs, seen } = await start();
     const requestsOf = async (agent: string) => {
       const before = seen.length;

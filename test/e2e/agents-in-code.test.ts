@@ -46,7 +46,7 @@ async function start(options: Pick<ScriptedPlatformOptions, 'agents' | 'agentsIn
   };
 }
 
-it('a platform runs an agent built in code, in place of those of its example (AG-1)', async () => {
+it('a platform runs an agent built in code instead of the agents of its example (AG-1)', async () => {
   const { names, answerOf } = await start({ agentsInCode: [assistant] });
   expect(await names()).toEqual(['assistant']);
   expect(await answerOf('assistant')).toMatchObject({

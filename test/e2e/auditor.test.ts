@@ -29,7 +29,7 @@ const SERVICES: readonly DescService[] = [
 ];
 const BUF = resolve(import.meta.dirname, '../../node_modules/.bin/buf');
 const READS = /^(Get|List|Query|Watch|Export)/;
-/** Open to every person: who they are, and the keys that verify an export. */
+/** RPCs that every person may call: they return the identity of the caller, and the keys that verify an export. */
 const OPEN = ['GetCaller', 'GetKeys'];
 
 let test: TestPlatform;
@@ -43,7 +43,7 @@ async function keyOf(role: 'auditor' | 'approver'): Promise<string> {
   return await keys.create({ subject: 'ada', tenant: 'default', roles: [role] });
 }
 
-it('lets an auditor read who approved what, and decide nothing (PE-1, SV-5, SV-8)', async () => {
+it('lets an auditor read who approved what, but not decide (PE-1, SV-5, SV-8)', async () => {
   const baseUrl = test.platform.edgeUrl;
   const apiKey = await keyOf('auditor');
   const { runs, approvals, audit, usage, control } = createWritClient({ baseUrl, apiKey });
@@ -81,27 +81,27 @@ it('lets an auditor read who approved what, and decide nothing (PE-1, SV-5, SV-8
   expect(records.length).toBeGreaterThan(3);
 });
 
-it('tries every service that the public port names by reflection (SYS-2)', async () => {
+it('covers every service that the public port lists in server reflection (SYS-2)', async () => {
   const asked = ['--protocol', 'grpc', '--http2-prior-knowledge', '--list-services'];
   const { stdout } = await promisify(execFile)(BUF, ['curl', ...asked, test.platform.edgeUrl]);
   const named = stdout.split('\n').filter((name) => name.startsWith('writ.'));
   expect(named.toSorted()).toEqual(SERVICES.map(({ typeName }) => typeName).toSorted());
 });
 
-it('denies an auditor every RPC that changes something, and none that reads (PE-1, SYS-6)', async () => {
+it('denies an auditor every RPC that changes state, and no RPC that reads (PE-1, SYS-6)', async () => {
   const { permitted, denied } = await triedAs('auditor');
   expect(permitted.filter((name) => !READS.test(name))).toEqual([]);
   expect(denied.filter((name) => READS.test(name))).toEqual([]);
   expect(denied.length).toBeGreaterThanOrEqual(8);
 });
 
-it('permits an approver the approvals and nothing else (SV-5, SYS-6)', async () => {
+it('permits an approver only the approval RPCs and the RPCs that are open to every person (SV-5, SYS-6)', async () => {
   const { permitted } = await triedAs('approver');
   const approvals = ['ListApprovals', 'GetApproval', 'DecideApproval', 'WatchApprovals'];
   expect(permitted.toSorted()).toEqual([...approvals, ...OPEN].toSorted());
 });
 
-/** The names of all public RPCs, by whether a person with the role alone is denied them. */
+/** Calls all public RPCs as a person with this role only; returns the names of the permitted and of the denied RPCs. */
 async function triedAs(role: 'auditor' | 'approver') {
   const apiKey = await keyOf(role);
   const transport = createConnectTransport({
@@ -114,7 +114,7 @@ async function triedAs(role: 'auditor' | 'approver') {
       },
     ],
   });
-  // At the same time, because a permitted watch without events takes its whole timeout.
+  // Makes the calls concurrently, because a permitted watch without events ends only at its timeout.
   const calls = SERVICES.flatMap((service) => {
     const client = createClient(service, transport) as Record<
       string,
@@ -131,7 +131,10 @@ async function triedAs(role: 'auditor' | 'approver') {
   return { denied: namesOf(true), permitted: namesOf(false) };
 }
 
-/** Whether a call is denied for the role; other errors, such as a missing id, come after this check. */
+/**
+ * Returns whether a call is denied because of the role. The role is checked first: other errors, such as a missing id,
+ * mean that the call is permitted.
+ */
 async function outcomeOf(call: unknown): Promise<boolean> {
   try {
     if (call instanceof Promise) await call;

@@ -22,12 +22,12 @@ const PUBLIC: readonly DescService[] = [
   UsageService,
   CallerService,
 ];
-/** Served by tool providers, and the public keys. */
+/** RPCs that are not tested: those that tool providers serve, and the public keys. */
 const NOT_TESTED = /^writ\.(tool\.v1\.ToolProviderService|identity\.v1\.KeyService)\//;
 
 const PUBLIC_RPCS = PUBLIC.flatMap(methodsOf);
 
-/** RPCs that identify one resource, which does not exist for other tenants. */
+/** RPCs that identify one resource; for other tenants, the resource must appear not to exist. */
 const NAMES_A_RESOURCE = /\/(Get(?!Balances|Caller)|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;
 /** How long to read from a stream that may be endless. */
 const READ_MS = 250;
@@ -189,7 +189,7 @@ describe('between services', () => {
           boundary.request(method),
           bearer(await boundary.forge.service(other, server)),
         );
-        // A service that calls no RPC here is not in the trust list.
+        // The server does not trust the keys of a service that may call none of its RPCs.
         const isUntrusted = /^The keys of .* are unavailable/.test(message);
         expect([other, code], message).toEqual([
           other,
@@ -244,7 +244,7 @@ describe('between services', () => {
         expect([name, code]).toEqual([name, UNAUTHENTICATED]);
       }
       expect((await call(good, boundary.victim, ['rivals'])).code).toBe(PERMISSION_DENIED);
-      // A slot grant of another agent is not valid for this one.
+      // A slot grant of another agent is not valid for this agent.
       for (const other of [foreign, sibling]) {
         expect((await call(good, other)).code).toBe(PERMISSION_DENIED);
       }

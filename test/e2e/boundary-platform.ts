@@ -75,7 +75,7 @@ export class BoundaryPlatform {
   /** A valid request that names the resources. */
   request(method: DescMethod): Uint8Array {
     const { ids } = this.#resources;
-    // Caps of a run are another case of SetCaps.
+    // Omits run_id in SetCaps, because run_id is invalid for the level TENANT_DAY of this request.
     const { run_id, ...others } = ids;
     return requestFor(method.input, {
       ...(method.name === 'SetCaps' ? others : ids),
@@ -89,7 +89,7 @@ export class BoundaryPlatform {
     });
   }
 
-  /** What an answer shows of the resources. */
+  /** Returns the ids and texts of the resources that a response contains. */
   leaks(bytes: Buffer): string[] {
     const text = bytes.toString('latin1');
     const { session, ids } = this.#resources;

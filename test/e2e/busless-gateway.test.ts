@@ -34,7 +34,7 @@ describe('the refund desk on a built-in gateway in its own process', () => {
   });
   const ofTheBus = () =>
     logged.filter((message) => /\bevent (subscriber|delivery)\b/.test(message));
-  // No consumer takes an event from this bus until a test subscribes.
+  // This bus delivers no event until a test subscribes.
   const bus = createInProcessBus({
     requiredConsumers: [TIMELINE_CONSUMER],
     onError: () => undefined,
@@ -97,7 +97,7 @@ describe('the refund desk on a built-in gateway in its own process', () => {
     return { events, emitters };
   }
 
-  it('publishes each call once from its receipts when the gateway has no bus (HK-1)', async () => {
+  it('has the supervisor publish each call once, from its receipt, when the gateway has no bus (HK-1)', async () => {
     const { events, emitters } = await refund();
     expect(events).toEqual(EACH_ONCE);
     expect([...emitters]).toEqual(['supervisor']);

@@ -14,7 +14,7 @@ describe('services whose clocks differ', () => {
   let test: TestPlatform;
   beforeAll(async () => {
     test = await startTestPlatform({
-      // Over connections, as between processes.
+      // The services call each other over connections, as separate processes do.
       env: { WRIT_LOOPBACK: 'grpc', WRIT_LOG_LEVEL: 'error' },
       onLogLine: (line) => void lines.push(JSON.parse(line)),
       clockOf: (service) => ({
@@ -53,7 +53,7 @@ describe('services whose clocks differ', () => {
     ['agent-worker', -30_000],
     ['agent-worker', 50_000],
   ] as const)(
-    'complete runs when that of the %s steps by %i ms (BD-3)',
+    'complete runs when the clock of the %s steps by %i ms (BD-3)',
     async (service, stepMs) => {
       const waiting = await start('sim-escalate-1200');
       await vi.waitFor(async () => {
@@ -76,7 +76,7 @@ describe('services whose clocks differ', () => {
     },
   );
 
-  it('take a worker an hour ahead out of service, and complete its runs once it is corrected (BD-3)', async () => {
+  it('take a worker whose clock is an hour ahead out of service, and complete its runs once the clock is corrected (BD-3)', async () => {
     ahead.set('agent-worker', 3_600_000);
     await vi.waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(FAR), LIMITS);
     const runId = await start('sim-auto-1000');

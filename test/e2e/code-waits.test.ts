@@ -28,7 +28,7 @@ export const agents = [defineAgent({
 `;
 }
 
-it('parks a run whose agent has other code, shows how to continue it, and continues it with the old code (RT-1, AG-7, BD-6)', async () => {
+it('parks a run whose agent code has changed, shows how to resume it, and resumes it with the previous code (RT-1, AG-7, BD-6)', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'writ-code-waits-'));
   let world: TestPlatform | undefined;
   onTestFinished(async () => {

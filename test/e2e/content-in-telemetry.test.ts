@@ -12,7 +12,7 @@ const GOAL =
   'Zebra crossing: refund user 42. The password: hunter22, and sk-live-abcdefghijklmnop.';
 const CONTENT = [ATTR_GEN_AI_INPUT_MESSAGES, ATTR_GEN_AI_OUTPUT_MESSAGES];
 
-/** A platform with all telemetry enabled, and a collector that accepts everything. */
+/** Starts a platform with all telemetry enabled, and a collector that accepts every export. */
 async function startObserved(env: Readonly<Record<string, string>> = {}) {
   const receiver = await startOtlpReceiver();
   const lines: string[] = [];
@@ -62,7 +62,8 @@ async function runScript({ client }: TestPlatform, script: string, retention?: H
 }
 
 /**
- * Free texts in a value, without ids and numbers; split into pieces because they are quoted in several ways.
+ * Returns the free texts in a value, without ids and numbers, split into pieces because exports escape them in
+ * different ways.
  */
 function textsIn(value: unknown): readonly string[] {
   if (typeof value === 'string') {

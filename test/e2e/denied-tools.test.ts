@@ -77,7 +77,7 @@ async function approvalsOf(runId: string) {
   return (await platform.test.client.approvals.listApprovals({ runId, states: [] })).approvals;
 }
 
-it('a call that the policy leaves to people waits for one (SV-5)', async () => {
+it('a call that the policy escalates waits for a person (SV-5)', async () => {
   const runId = await startRun('allowed');
   const [approval] = await until('the approval', async () => {
     const approvals = await approvalsOf(runId);

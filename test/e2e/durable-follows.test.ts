@@ -27,7 +27,9 @@ const publisher = createAgent({
   },
 });
 
-/** Starts a platform on a data folder with a model that repeats the item that it is asked about. */
+/**
+ * Starts a model that repeats the item in its prompt, and returns a function that starts a platform on one data folder.
+ */
 async function createStart() {
   const model = await createModelSimulator({
     scripts: [
@@ -86,12 +88,13 @@ async function answerOf({ client: { runs } }: TestPlatform, runId: string) {
   return (await runs.getRun({ runId })).run?.result?.answer;
 }
 
-it('a durable subscription keeps items for the next run in the session, over a restart of all services (AG-5, RT-3)', async () => {
+it('a durable subscription keeps items for the next run in the session, across a restart of all services (AG-5, RT-3)', async () => {
   const start = await createStart();
   const first = await start();
   const before = await startReader(first, 'r-1');
   await untilWaiting(first, before);
-  // The first item ends the run; the second is not read by it, and the third is published afterwards.
+  // The run ends after the first item and does not read the second; the third item is published after the end of the
+  // run.
   await publish(first, 'first tide,second tide');
   expect(await answerOf(first, before)).toContain('Read first.');
   await publish(first, 'third tide');
@@ -103,7 +106,7 @@ it('a durable subscription keeps items for the next run in the session, over a r
   await untilWaiting(second, other);
   expect(await answerOf(second, await startReader(second, 'r-3'))).toContain('Read second.');
   expect(await answerOf(second, await startReader(second, 'r-4'))).toContain('Read third.');
-  // Each item is read once: the next run waits for another one.
+  // Each item is read only once, so the next run waits for a new item.
   const last = await startReader(second, 'r-5');
   await untilWaiting(second, last);
   await publish(second, 'fourth tide');

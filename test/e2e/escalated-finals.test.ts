@@ -60,7 +60,7 @@ async function startRun() {
     return listed.approvals[0];
   });
   expect(approval).toMatchObject({ agent: { name: 'writer' } });
-  // The parent waits, and nothing of the answer has reached it.
+  // The parent waits and has received no part of the answer.
   expect(platform.requests()).toHaveLength(2);
   const { approvalId } = approval;
   const resultOf = async () => {

@@ -66,7 +66,7 @@ async function replyAsHuman(runId: string): Promise<void> {
   }
 }
 
-it('delegates to the approved agent and continues without the rejected one, also after kill -9 between the two decisions (AG-3, SV-5, RT-1)', async () => {
+it('delegates to the approved but not the rejected agent, even after kill -9 (AG-3, SV-5, RT-1)', async () => {
   const { run: started } = await platform.client.runs.startRun({
     requestId: 'brief',
     agent: 'research-lead',

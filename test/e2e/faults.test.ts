@@ -27,7 +27,7 @@ const REFUND = { agent: 'refund-worker', goal: 'Refund it.', model: 'sim-auto-10
 /** The deadline of a run; no refund may happen after it. */
 const DEADLINE_MS = 700;
 
-/** A platform with a fault-injecting proxy in front of each service and the model. */
+/** Starts a platform with a fault-injecting proxy in front of each service and of the model. */
 async function startWithProxies(): Promise<{
   test: TestPlatform;
   proxies: Map<string, FaultProxy>;
@@ -47,7 +47,10 @@ async function runOf({ client }: TestPlatform, runId: string): Promise<Run | und
   return (await client.runs.getRun({ runId })).run;
 }
 
-/** Starts a refund during a fault and ends the fault once the run is ending. */
+/**
+ * Starts a refund during a fault, and ends the fault once the run is ending. Returns the run, and the total number of
+ * refunds when the fault ends.
+ */
 async function refundDuring(test: TestPlatform, proxy: FaultProxy, fault: ProxyFault) {
   const { runs } = test.client;
   proxy.fail(fault);
@@ -58,7 +61,7 @@ async function refundDuring(test: TestPlatform, proxy: FaultProxy, fault: ProxyF
   });
   const runId = run?.runId ?? '';
   const isOver = async () => ((await runOf(test, runId))?.state ?? 0) >= RunState.ENDING;
-  // expect.poll does not know its test when tests run concurrently.
+  // expect.poll cannot determine its test when tests run concurrently.
   await vi.waitUntil(isOver);
   const duringFault = readLedger(test.dataDir).refunds.length;
   proxy.fail('none');
@@ -66,7 +69,7 @@ async function refundDuring(test: TestPlatform, proxy: FaultProxy, fault: ProxyF
   return { run: await runOf(test, runId), duringFault };
 }
 
-/** A platform whose tools run in their own process behind a fault-injecting proxy. */
+/** Starts a platform whose tools run in a separate process behind a fault-injecting proxy. */
 async function startWithToolProxy(): Promise<{
   test: TestPlatform;
   proxy: FaultProxy;

@@ -6,7 +6,7 @@ import { StepsHarness } from '../load/steps/steps-harness.ts';
 
 const DISK_MB = 64;
 const STEPS = 2;
-/** Starts until a database has no free page left. */
+/** Maximum number of starts until a database has no free page left. */
 const MAX_STARTS = 2_000;
 
 let disk: SmallDisk;
@@ -24,7 +24,7 @@ describe.runIf(isSmallDiskAvailable())('a platform on a full disk', () => {
     disk.close();
   });
 
-  it('rejects starts, logs it once a minute, and continues with space (SYS-3, SYS-4)', async () => {
+  it('rejects starts, logs the full disk at most once a minute per service, and continues when space is freed (SYS-3, SYS-4)', async () => {
     const startedAt = performance.now();
     const acknowledged = [await platform.startRun(STEPS, 'Count.')];
     disk.fill();
@@ -36,7 +36,7 @@ describe.runIf(isSmallDiskAvailable())('a platform on a full disk', () => {
     });
     const reports = () =>
       platform.log.filter((line) => line.includes('disk full: the database rejects')).length;
-    // The line takes another way than the answer.
+    // The log line may arrive after the response.
     await vi.waitFor(() => expect(reports()).toBeGreaterThan(0));
     const minutes = Math.ceil((performance.now() - startedAt) / 60_000);
     expect(reports()).toBeLessThanOrEqual(SERVICE_NAMES.length * minutes);

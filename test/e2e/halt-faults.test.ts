@@ -30,7 +30,7 @@ describe('a halt', () => {
       () => harness.gateway.fail('none'),
     ],
   ])(
-    'is in force while %s %s, names the missing service, and is acknowledged when it recovers (SV-9, SYS-4)',
+    'is in force but not acknowledged while %s %s, and is acknowledged after the recovery (SV-9, SYS-4)',
     async (service, _, stop, start) => {
       const request = {
         requestId: newId('req'),

@@ -92,7 +92,7 @@ export class HaltHarness {
     return createWritClient({ baseUrl: this.edgeUrl, apiKey });
   }
 
-  /** Credentials and clients of another worker with a later epoch for the root of a run. */
+  /** Returns credentials and clients of a second worker, which acts for the root of a run with a later epoch. */
   async worker(run: Run): Promise<{
     readonly options: CallOptions;
     /** Call options for the meter. */

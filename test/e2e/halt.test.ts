@@ -90,7 +90,7 @@ describe('a halt', () => {
     );
   });
 
-  it('aborts a model call in flight and parks the agent, which resumes without loss when it is lifted (SV-9, EM-1, AG-7)', async () => {
+  it('aborts a model call and parks the agent, which resumes without loss (SV-9, EM-1, AG-7)', async () => {
     const run = await harness.run(admin, 'held-a');
     await harness.untilAsked('held-a');
     const haltId = await halt(ofRun(run));
@@ -163,7 +163,7 @@ describe('a halt', () => {
     await expect(generate('other-3')).rejects.toMatchObject({ reason: 'FROZEN' });
   });
 
-  it('refuses human decisions and keeps the approval open until it is lifted (SV-5, SV-9)', async () => {
+  it('refuses human decisions, and keeps the approval pending for a decision after the halt (SV-5, SV-9)', async () => {
     const run = await harness.run(admin, 'escalate-1200');
     const approvalId = await pendingApproval(run);
     const decide = () =>
@@ -200,7 +200,7 @@ describe('a halt', () => {
     await resume(other);
   });
 
-  it('covers its own tenant only, unless an operator orders it (SV-9, SYS-6)', async () => {
+  it('can be ordered for other tenants, and lifted there, only by an operator (SV-9, SYS-6)', async () => {
     const run = await harness.run(admin, 'auto-1000');
     await ended(run);
     const local = await harness.client({ subject: 'ada', tenant: 'default', roles: ['admin'] });

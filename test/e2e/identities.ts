@@ -20,7 +20,7 @@ export interface TokenAgent {
   readonly instance: string;
 }
 
-/** A token with the algorithm `none` and without a signature. */
+/** Returns the token with the algorithm `none` and without its signature. */
 export function unsigned(token: string): string {
   const [header = '', payload = ''] = token.split('.');
   const named = JSON.parse(Buffer.from(header, 'base64url').toString()) as object;

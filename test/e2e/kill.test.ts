@@ -25,7 +25,7 @@ describe('a platform that is killed during a run', () => {
     ['once the refund was approved', 'approved_with_cap:800'],
     ['after the refund', 'email_after_refund'],
   ])(
-    'completes the run after a restart, %s, with one refund and no repeated model call (RT-1, RT-3, EM-7, TG-5, SYS-5)',
+    'completes the run (killed %s) with one refund and no repeated model call (RT-1, RT-3, EM-7, TG-5, SYS-5)',
     async (_, text) => {
       dataDir = await killAfter(text, ...ARGS);
       const recorded = recordedAnswers(dataDir);

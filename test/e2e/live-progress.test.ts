@@ -51,7 +51,7 @@ async function runEscalated(): Promise<{ events: RunEvent[]; runId: string }> {
 const progressOf = (events: readonly RunEvent[]): LiveProgress[] =>
   events.flatMap(({ entry }) => (entry.case === 'progress' ? [entry.value] : []));
 
-it('streams progress and model text beside a timeline that is the same without them (SUP-1, HK-1, SYS-1)', async () => {
+it('streams progress and model text without changing the recorded timeline (SUP-1, HK-1, SYS-1)', async () => {
   const { events, runId } = await runEscalated();
   const recorded = events.filter(({ entry }) => entry.case !== 'progress');
   expect(recorded.map(({ sequence }) => Number(sequence))).toEqual(recorded.map((_, at) => at + 1));
@@ -76,7 +76,7 @@ it('streams progress and model text beside a timeline that is the same without t
     if (textDelta === '') continue;
     expect({ unreviewed, attempt }).toEqual({ unreviewed: true, attempt: 1 });
     const { text, pieces } = texts.get(callId) ?? { text: '', pieces: 0 };
-    // In order and once, although the agent replays its journal.
+    // Each text arrives once and in order, although the agent replays its journal.
     if (pieces > 0) expect(textOffset).toBe(Buffer.byteLength(text));
     texts.set(callId, { text: text + textDelta, pieces: pieces + 1 });
   }

@@ -76,7 +76,7 @@ describe('the log entries of a run', () => {
     expect((await runs.getRun({ runId })).run?.result?.answer).toBe('Both.');
   });
 
-  it('are paged in order, without what is too large (RT-1, BD-1)', async () => {
+  it('are paged in order, and omit contents that are too large (RT-1, BD-1)', async () => {
     const { runs } = world.client;
     const runId = await start('diarist', 'Write.');
     const events = await Array.fromAsync(runs.watchRun({ runId }));
@@ -104,7 +104,7 @@ describe('the log entries of a run', () => {
     });
   });
 
-  it('belong to the tenant of the run (SYS-6)', async () => {
+  it('are visible only to the tenant of the run, until its retention deletes them (SYS-6)', async () => {
     const runId = await start('person', 'Which colour?', HistoryRetention.NONE);
     const outsider = createWritClient({
       baseUrl: world.platform.edgeUrl,
@@ -121,11 +121,11 @@ describe('the log entries of a run', () => {
     await expect.poll(async () => (await runs.listLogEntries({ runId })).entries.length).toBe(1);
     await runs.cancelRun({ requestId: 'c-1', runId });
     await Array.fromAsync(runs.watchRun({ runId }));
-    // The retention of the run deletes them with its journals (SUP-4).
+    // The run has no retention, so its end deletes the log entries with the journals (SUP-4).
     expect((await runs.listLogEntries({ runId })).entries).toEqual([]);
   });
 
-  it('are in no log line and no span (SYS-1)', () => {
+  it('do not appear in log lines or spans (SYS-1)', () => {
     const spans = JSON.stringify(
       world.spans.spans().map(({ name, attributes, events }) => ({ name, attributes, events })),
     );

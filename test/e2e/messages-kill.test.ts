@@ -18,7 +18,7 @@ agents:
   - { name: person, kind: user-proxy }
   - { name: clerk, kind: custom }
 `;
-/** The clerk does not wait for notes until it is opened. */
+/** The clerk starts to wait for notes only after the signal `open`. */
 const MODULE = `
 import { defineAgent } from ${JSON.stringify(KERNEL)};
 export const agents = [defineAgent({
@@ -72,7 +72,7 @@ interface Sent {
   readonly text: string;
 }
 
-/** Sends a message, again while its agent is being delivered; returns whether it was new. */
+/** Sends a message, with retries until its agent is delivered; returns whether the message was new. */
 async function send({ runs }: WritClient, { text, ...signal }: Sent): Promise<boolean> {
   const request = { ...signal, payloadJson: JSON.stringify({ text }) };
   for (;;) {
@@ -112,7 +112,7 @@ it('delivers several messages to a running custom, feed and user-proxy agent onc
   const second = [
     { runId: clerk, requestId: 'm-3', name: 'open', text: '' },
     note('m-4', 'three'),
-    // Equal to an earlier one, but another message.
+    // A new message with the text of an earlier one.
     note('m-5', 'one'),
     note('m-6', 'end'),
     toNewsroom('m-2', 'A storm is expected.'),

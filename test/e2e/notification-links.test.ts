@@ -5,7 +5,7 @@ import { standardBody } from '../../services/supervisor/src/domain/notify/notifi
 const APP = new URL('../../clients/console/src/app.tsx', import.meta.url);
 const CONSOLE = 'https://writ.example.com/';
 
-/** The paths of the console's pages, without the one for every other path. */
+/** The paths of the console's pages, without the wildcard route. */
 const paths = [...readFileSync(APP, 'utf8').matchAll(/<Route path="(?<path>[^"*]+)"/g)].map(
   ({ groups }) => groups?.path ?? '',
 );

@@ -19,7 +19,7 @@ export const agents = [defineAgent({
 `;
 
 const WRITES = { model: { model: 'research' }, instructions: 'You write.' };
-/** What an agent of each kind needs to publish one item. */
+/** Settings with which an agent of each kind publishes one item. */
 const PUBLISHERS: Readonly<
   Record<Exclude<AgentSettings['kind'], 'external'>, Partial<AgentSettings>>
 > = {
@@ -90,7 +90,7 @@ async function answerOf(runs: WritClient['runs'], runId: string): Promise<string
   return (await runs.getRun({ runId })).run?.result?.answer;
 }
 
-it('output_topic has an effect on every kind: its followers receive one item (AG-1, AG-5)', async () => {
+it('output_topic publishes one item to the followers of the topic, for every kind of agent (AG-1, AG-5)', async () => {
   const runs = await start();
   const reader = await startRun(runs, 'reader');
   await untilSuspended(runs, reader);

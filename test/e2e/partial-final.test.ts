@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type ScriptedPlatform, startScriptedPlatform } from './scripted/scripted-platform.ts';
 import { supervisorClient } from './scripted/worker-clients.ts';
 
-/** Three slots: the lead, the scout and the helper, whose chief preempts the scout. */
+/** Three slots, for the lead, the scout and the helper; the chief, which the helper spawns, preempts the scout. */
 const AGENTS = `
 agents:
   - name: lead
@@ -142,7 +142,7 @@ rules:
 `;
 
 describe('a preempted agent with on_preempt partial', () => {
-  it('ends with what it found, as paused, and its parent continues with the partial result (SB-2, SB-4, AG-3)', async () => {
+  it('ends as paused with a partial result, and its parent continues with that result (SB-2, SB-4, AG-3)', async () => {
     const { platform, seen, finish, runId } = await start();
     const scout = await untilScoutIs(platform, runId, AgentState.PAUSED);
     expect(scout?.stopReason).toBe('paused');
@@ -160,7 +160,7 @@ describe('a preempted agent with on_preempt partial', () => {
     ]);
   }, 60_000);
 
-  it('waits for a person whom the policy asks, without a slot, and then replies (SB-4, SV-5)', async () => {
+  it('waits for a person without a slot when the policy escalates its result, and then replies (SB-4, SV-5)', async () => {
     const { platform, seen, finish, runId } = await start(ASK_FOR_PARTIAL);
     const { approvals } = platform.test.client;
     const approval = await vi.waitFor(async () => {

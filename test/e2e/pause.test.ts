@@ -30,7 +30,8 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 
 /**
- * The agents of a run, set up as a supervisor does: this test has the keys of the supervisor and of a worker.
+ * The agents of a run. The test creates the run without the supervisor, with the keys of the supervisor and of a
+ * worker.
  */
 const ROOT = { name: 'lead', instance: 'lead-1' } as const;
 const CHILD = { name: 'helper', instance: 'helper-1' } as const;

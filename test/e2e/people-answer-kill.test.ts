@@ -19,7 +19,7 @@ agents:
   - { name: notary, kind: user-proxy }
 `;
 
-/** A human that is asked. */
+/** A question to a human. */
 interface Asked {
   readonly runId: string;
   readonly agentInstance: string;
@@ -72,7 +72,7 @@ async function answer({ runs }: WritClient, asked: Asked, text: string): Promise
   await runs.signalRun({ ...asked, requestId, payloadJson: JSON.stringify({ text }) });
 }
 
-it('delivers the replies of four humans to the branch and run that asked each, after kill -9 and in another order (AG-4, RT-3, RT-1)', async () => {
+it('delivers human replies to the branch and run that asked, even after kill -9 (AG-4, RT-3, RT-1)', async () => {
   const before = platform.client;
   const [first, second] = [await start(before, 'first'), await start(before, 'second')];
   for (const runId of [first, second]) {
@@ -84,7 +84,7 @@ it('delivers the replies of four humans to the branch and run that asked each, a
   await platform.kill();
   platform = await serve();
 
-  // A reply to the question of the other run has no receiver in this one.
+  // A reply that names the question of the other run is not delivered in this run.
   await answer(platform.client, { ...ofFirst('buyer'), name: ofSecond('buyer').name }, 'Whose?');
   await answer(platform.client, ofSecond('seller'), 'second seller');
   await answer(platform.client, ofFirst('seller'), 'first seller');

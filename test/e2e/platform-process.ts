@@ -43,7 +43,7 @@ export class PlatformProcess {
     this.exited = once(this.#child, 'exit').then(([code]) => code as number | null);
   }
 
-  /** The output so far. */
+  /** The output that the process has written. */
   get output(): string {
     return this.#output;
   }
@@ -70,8 +70,8 @@ export class PlatformProcess {
 }
 
 /**
- * Runs an example in a new data folder and kills it once it has printed `text`; returns the folder. A run that
- * completes before the kill takes effect, as on a busy machine, is discarded.
+ * Runs an example in a new data folder and kills it once it has printed `text`; returns the folder. Discards a run that
+ * completes before the kill takes effect, which can happen on a busy machine, and retries.
  */
 export async function killAfter(text: string, ...args: readonly string[]): Promise<string> {
   for (;;) {

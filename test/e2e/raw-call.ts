@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 
-/** The certificate of the TLS handshake in PEM; none without `cert`. */
+/** TLS settings of a call, in PEM; without `cert`, the client presents no certificate. */
 export interface RawTls {
   readonly ca: Buffer;
   readonly cert?: Buffer;
@@ -66,7 +66,7 @@ export function rawCall(
 function connect(address: string, tls: RawTls | undefined): Client {
   if (tls === undefined) return new Client(address, credentials.createInsecure());
   const { ca, cert = null, key = null } = tls;
-  // The host name is not verified, because one certificate stands for any service.
+  // The host name is not verified, because the address may belong to any service.
   const anyHost = { checkServerIdentity: () => undefined };
   const options = { 'grpc.ssl_target_name_override': 'service.writ' };
   return new Client(address, credentials.createSsl(ca, key, cert, anyHost), options);

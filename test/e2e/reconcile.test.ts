@@ -6,7 +6,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 
 const LIMITS = { timeout: 60_000, interval: 50 };
 
-it('ends a run that its worker has lost, closes its tab and pool, and keeps the others (BD-3)', async () => {
+it('ends a run whose agents are lost, closes its tab and pool, and does not affect other runs (BD-3)', async () => {
   const test = await startTestPlatform({ env: { WRIT_RECONCILE_INTERVAL: '100ms' } });
   onTestFinished(() => test.close());
   const { runs } = test.client;
@@ -36,7 +36,7 @@ it('ends a run that its worker has lost, closes its tab and pool, and keeps the 
   expect(tabs.all()).toEqual([{ run_id: kept }]);
   const pools = open('spawn-budget').prepare('select run_id from pools where closed_at is null');
   expect(pools.all()).toEqual([{ run_id: kept }]);
-  // A tab and a pool that the end of their run has missed.
+  // Reopens the tab and the pool, as if the end of the run had not closed them.
   open('execution-meter').prepare("update tabs set state = 'open' where run_id = ?").run(lost);
   open('spawn-budget').prepare('update pools set closed_at = null where run_id = ?').run(lost);
   await vi.waitFor(() => {
@@ -46,7 +46,7 @@ it('ends a run that its worker has lost, closes its tab and pool, and keeps the 
   expect((await runs.getRun({ runId: kept })).run?.state).toBe(RunState.SUSPENDED);
 });
 
-it('closes the pool of a run with an ordinary end whose own call to close it failed (BD-3)', async () => {
+it('closes the pool of a successful run after the first call to close it has failed (BD-3)', async () => {
   const log: string[] = [];
   const test = await startTestPlatform({
     env: { WRIT_RECONCILE_INTERVAL: '100ms', WRIT_LOG_LEVEL: 'info' },
@@ -59,7 +59,7 @@ it('closes the pool of a run with an ordinary end whose own call to close it fai
   const pools = database.prepare('select run_id from pools where closed_at is null');
   const logged = (message: string, runId: string) =>
     log.filter((line) => line.includes(message) && line.includes(runId));
-  // spawn-budget stores no end of a pool, and works otherwise.
+  // With this trigger, spawn-budget cannot close a pool; all other operations work.
   database.exec(`create trigger no_end before update on pools
     when old.closed_at is null and new.closed_at is not null
     begin select raise(abort, 'The end of a pool is not stored.'); end`);
@@ -67,12 +67,13 @@ it('closes the pool of a run with an ordinary end whose own call to close it fai
     const request = { requestId, agent: 'refund-worker', goal: 'Refund it.' };
     return (await runs.startRun({ ...request, model: 'sim-auto-1000' })).run?.runId ?? '';
   };
-  // A worker that is slow to store the end of an agent makes the end of its run another one, which waits for its pool.
+  // Starts several runs: a run whose worker is slow to store the end of the agent ends on another path, which waits
+  // until the pool is closed.
   const started = await Promise.all(['req-1', 'req-2', 'req-3'].map(start));
   const runId = await vi.waitFor(
     () =>
       started.find((id) => logged('pool not closed yet', id).length > 0) ??
-      expect.fail('No call to close the pool of an ordinary end has failed.'),
+      expect.fail('No call to close a pool has failed.'),
     LIMITS,
   );
   // The run has its result, and its pool stays open.

@@ -50,7 +50,7 @@ describe('an operator changes the priority of a live agent', () => {
     expect(demoted.changes.map(({ agent, to }) => [agent?.instance, to])).toEqual([
       [scout.instance, SlotState.PAUSED],
     ]);
-    // Its grant is still valid, so this is the supervisor's own knowledge.
+    // The grant is still valid, so the supervisor rejects the action because of its own state.
     await expect(scout.propose('op-2', 42)).rejects.toMatchObject({ reason: 'AGENT_PAUSED' });
     const { pool } = await test.client.usage.getPool({ runId });
     expect(pool?.paused.map(({ agent, priority }) => [agent?.instance, priority])).toEqual([
@@ -68,7 +68,7 @@ describe('an operator changes the priority of a live agent', () => {
     ]);
   });
 
-  it('changes nothing when a request is repeated after a later one (SB-5, SB-9)', async () => {
+  it('does not change the priority when a request is repeated after a later request (SB-5, SB-9)', async () => {
     const { root, scout } = await family('start-2');
     await change('demote-2', scout, Priority.BACKGROUND);
     await change('promote-2', scout, Priority.HIGH);
@@ -82,7 +82,7 @@ describe('an operator changes the priority of a live agent', () => {
     });
   });
 
-  it('rejects the change by another tenant and of an agent that has ended (SB-5, SYS-6)', async () => {
+  it('rejects a change by another tenant, and a change of an agent that has ended (SB-5, SYS-6)', async () => {
     const { root, scout } = await family('start-3');
     const { runId, instance: agentInstance } = scout;
     const request = { requestId: 'r', runId, agentInstance, priority: Priority.HIGH };

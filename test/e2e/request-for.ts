@@ -27,7 +27,7 @@ function filled(schema: DescMessage, texts: FieldTexts) {
 
 function isIncluded(field: DescField): field is DescField & { fieldKind: 'message' } {
   if (field.fieldKind !== 'message') return false;
-  // Other messages, such as a budget, have a meaning when they are present.
+  // Other messages, such as a budget, change the request by their presence.
   return field.oneof !== undefined || hasIds(field.message);
 }
 

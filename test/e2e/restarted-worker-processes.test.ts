@@ -19,7 +19,7 @@ const AGENTS = `
 agents:
   - { name: clerk, kind: custom, tools: [issue_refund] }
 `;
-/** The clerk acts at a message to its process, and reports the outcome. */
+/** The clerk acts when its process receives a message, and reports the outcome. */
 const MODULE = `
 import { once } from 'node:events';
 import { defineAgent } from ${JSON.stringify(join(ROOT, 'libs/kernel/src/index.ts'))};
@@ -102,7 +102,7 @@ class Worker {
   }
 }
 
-it('a worker that continues after a new process of the same id has taken over is rejected before the new one acts (RT-2)', async () => {
+it('rejects a worker that continues after a new process with the same id has taken over, even before the new process acts (RT-2)', async () => {
   const latest: { worker?: Worker } = {};
   const proxy = await startFaultProxy(() => latest.worker?.address ?? '');
   onTestFinished(() => proxy.close());

@@ -4,7 +4,7 @@ import { newId } from '@writ/kernel';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-/** Models that cannot answer, each for another reason; every one is the model of one agent. */
+/** Models that cannot answer, each for a different reason; each is the model of one agent. */
 const modelsAt = (url: string) => `
 models:
   no-price: { base_url: "${url}", model: unheard-of }

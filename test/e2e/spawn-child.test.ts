@@ -62,7 +62,7 @@ describe('a worker that spawns children through the real services', () => {
     expect(await tabOf(root, scout.instance)).toMatchObject({ state: TabState.CLOSED });
   });
 
-  it('releases slot and tab of an ended child that continues, and rejects its calls (SUP-8, SB-3)', async () => {
+  it('ends a child, which releases its slot and closes its tab, and whose further calls are rejected (SUP-8, SB-3)', async () => {
     const root = await lead();
     const scout = await root.child('op-1');
     await scout.generate('op-1');
@@ -96,7 +96,7 @@ describe('a worker that spawns children through the real services', () => {
     }
   });
 
-  it('is refused a budget above the parent’s with the name of the dimension, without a slot being taken (SUP-9)', async () => {
+  it('receives a refusal that names the dimension when a budget exceeds that of the parent, and acquires no slot (SUP-9)', async () => {
     const root = await lead();
     const budgets = [
       ['max_tokens', { maxTokens: 100_001n }],
@@ -151,13 +151,13 @@ describe('a worker that spawns children through the real services', () => {
     expect(again.child?.instance).toBe(one.instance);
     expect(worker.delivered(root.runId)).toHaveLength(3);
     await root.endChild(one.instance, 'end-1');
-    // A retry of an ended child does not acquire a slot.
+    // A retry of SpawnChild for an ended child does not acquire a slot.
     expect((await root.spawn('op-1')).child?.instance).toBe(one.instance);
     expect(await held(root)).toEqual([root.instance, other.instance].sort());
     await expect(root.spawn('op-1', 'chief')).rejects.toMatchObject({ reason: 'CALL_ID_REUSED' });
   });
 
-  it('preempts a lower-priority agent at once and lets it act again afterwards (SB-2, SB-4)', async () => {
+  it('preempts a lower-priority agent, which resumes after the preempting child ends (SB-2, SB-4)', async () => {
     const root = await lead({ maxAgents: 2 });
     const scout = await root.child('op-1', 'scout');
     const { child, paused } = await root.spawn('op-2', 'chief');

@@ -18,7 +18,7 @@ const urgent = createAgent({
   run: async () => 'Urgent work is done.',
 });
 const person = createAgent({ name: 'person', kind: 'user-proxy' });
-/** Delegates to itself, and answers what became of that. */
+/** Delegates to itself, and answers with the outcome. */
 const nested = (name: string, settings: Partial<AgentInCode>) =>
   createAgent({
     name,
@@ -70,7 +70,7 @@ const speaker = createAgent({
     return `${names.join()} ${reply.ok ? reply.text : reply.error}`;
   },
 });
-/** Delegates to `speaker` with each restriction, and answers what became of that, by line. */
+/** Delegates to `speaker` with each restriction, and answers with one outcome per line. */
 const restrictive = createAgent({
   name: 'restrictive',
   kind: 'custom',
@@ -138,7 +138,7 @@ describe('the settings of a run with several agents', () => {
     });
   });
 
-  it('limit the agents that are spawned in all to max_total_spawns (SB-7, AG-1)', async () => {
+  it('limit the total number of spawned agents to max_total_spawns (SB-7, AG-1)', async () => {
     expect(await resultOf('three-spawns')).toMatchObject({
       stopReason: 'success',
       answer:
@@ -157,7 +157,7 @@ describe('the settings of a run with several agents', () => {
     });
   });
 
-  it('cap the priority of a child by its place in sub_agents, and by its parent (SUP-9, SB-2, AG-1)', async () => {
+  it('cap the priority of a child by its entry in sub_agents, and by its parent (SUP-9, SB-2, AG-1)', async () => {
     const refused = {
       stopReason: 'success',
       answer: expect.stringMatching(/^no_slot: .*a LOW agent cannot preempt/),
@@ -185,7 +185,7 @@ describe('the settings of a delegation', () => {
       'error:invalid_spawn: tools must not be an empty list; omit it to allow all tools of speaker.',
       'error:invalid_spawn: models must not be an empty list; omit it to allow all models of speaker.',
     ]);
-    // Of the second entry, which answers `speaker`.
+    // Counts the requests that the second script entry answers, which are those of `speaker`.
     const spoken = platform.requests().filter(({ entry }) => entry === 1);
     expect(spoken).toHaveLength(1);
   });

@@ -15,7 +15,7 @@ import { supervisorClient } from './scripted/worker-clients.ts';
 interface Stale {
   readonly root: ScriptedAgent;
   readonly agent: ScriptedAgent;
-  /** The writ of the call `op-held`, which was approved before. */
+  /** The writ of the call `op-held`, which was approved while the agent was active. */
   readonly writ: string;
 }
 
@@ -43,7 +43,7 @@ const everywhere = (boundaries: readonly string[], reason: string) =>
   Object.fromEntries(boundaries.map((boundary) => [boundary, reason]));
 
 const STATES: Readonly<Record<string, State>> = {
-  'is paused, at once at the supervisor that preempted it': {
+  'has just been preempted by the supervisor': {
     enter: async ({ root }) => {
       const { paused } = await root.spawn('op-preempt', 'chief');
       expect(paused).toBeDefined();
@@ -51,7 +51,7 @@ const STATES: Readonly<Record<string, State>> = {
     // The meter refuses when the grant expires; a writ authorizes the one approved action.
     refused: everywhere(['ReviewAction', 'GetDecision', 'SpawnChild'], 'AGENT_PAUSED'),
   },
-  'is paused, at every boundary after its grant has expired': {
+  'is paused and its grant has expired': {
     enter: async ({ root, agent }) => {
       await root.spawn('op-preempt', 'chief');
       await untilGrantExpired(agent);
@@ -119,7 +119,7 @@ const STATES: Readonly<Record<string, State>> = {
 
 let slots: ClosableRpcClient<typeof SpawnBudgetService>;
 
-/** The agents of a run whose slot leases have expired. */
+/** Returns the agents with an expired slot lease in the run of an agent. */
 async function waitingAgents({ runId }: ScriptedAgent): Promise<(string | undefined)[]> {
   const { pool } = await slots.getPool({ tenant: 'default', runId });
   return (pool?.waiting ?? []).map(({ agent }) => agent?.instance);
@@ -172,7 +172,7 @@ describe('a worker that continues to call', () => {
   }
 
   it.concurrent.each(Object.entries(STATES))(
-    'is refused with a reason at every boundary when its agent %s (SB-4, SB-8, RT-2)',
+    'gets the expected refusal reason at each boundary when its agent %s (SB-4, SB-8, RT-2)',
     async (_state, { enter, refused }) => {
       const stale = await startScout();
       await enter(stale);
@@ -190,7 +190,7 @@ describe('a worker that continues to call', () => {
     },
   );
 
-  it.concurrent('consumes active time only under a lease: an agent without one survives when a leased one exceeds its limit (EM-1, SB-8)', async () => {
+  it.concurrent('consumes active time only under a lease: an agent without a lease continues when an agent with a lease exceeds its limit (EM-1, SB-8)', async () => {
     const { run } = await test.client.runs.startRun({
       requestId: 'start-silent',
       agent: 'lead',
@@ -208,7 +208,7 @@ describe('a worker that continues to call', () => {
     expect((await silent.propose('op-1', 42))?.stopReason).toBe('');
   });
 
-  it('is refused a child with a larger budget than its parent (SUP-9)', async () => {
+  it('is refused when it spawns a child with a larger budget than its parent (SUP-9)', async () => {
     const { agent, root } = await startScout();
     const more = { executionBudget: { maxTurns: 21n } };
     await expect(agent.spawn('op-late', 'scout', more)).rejects.toMatchObject({

@@ -13,7 +13,7 @@ import { approveEdited } from '../approve-edited.ts';
 const SERVICES = ['agent-worker', 'execution-meter', 'spawn-budget', 'supervisor', 'tool-gateway'];
 /** Metrics that a successful run does not record. */
 const UNSEEN = new Set([METRICS.impossibleUsage, METRICS.slotChanges]);
-/** Counters of what has not happened, which exist with 0. */
+/** Counters of events that have not occurred; they are exported with the value 0. */
 const RARE = [
   METRICS.budgetRefusals,
   METRICS.nearBudget,
@@ -70,7 +70,7 @@ describe('a platform with a collector', () => {
         OTEL_EXPORTER_OTLP_ENDPOINT: receiver.httpUrl,
         OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
         OTEL_METRIC_EXPORT_INTERVAL: '500',
-        // Connections have metrics of their own.
+        // gRPC connections record additional metrics.
         WRIT_LOOPBACK: 'grpc',
       },
     });
@@ -112,7 +112,7 @@ describe('a platform with a collector', () => {
     }
   });
 
-  it('exports rare counters and open approvals with 0, so that the first one is an increase (SYS-1)', () => {
+  it('exports rare counters and open approvals with 0, so that the first occurrence is an increase (SYS-1)', () => {
     const points = receiver.points();
     for (const { name, labels } of RARE) {
       const own = points.filter(({ metric }) => metric === name);
@@ -125,7 +125,7 @@ describe('a platform with a collector', () => {
     expect(open.at(-1)).toMatchObject({ value: 0, attributes: { 'writ.tenant': 'default' } });
   });
 
-  it('labels each metric with its service, although all share a process (SYS-1)', () => {
+  it('labels each metric with its service, although all services share a process (SYS-1)', () => {
     const of = (metric: string) => [
       ...new Set(
         receiver

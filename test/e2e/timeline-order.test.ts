@@ -19,7 +19,7 @@ import { startScriptedPlatform } from './scripted/scripted-platform.ts';
 /** Services whose events the supervisor gets from the bus. */
 const LATE: readonly ServiceName[] = ['agent-worker', 'execution-meter', 'tool-gateway'];
 
-/** What happens to a message: it is delivered after as many later ones, as often as `times`. */
+/** The delivery of a message: `times` times, after `after` later messages. */
 interface Fate {
   readonly after: number;
   readonly times: number;
@@ -27,7 +27,7 @@ interface Fate {
 
 /** A bus that accepts every message at once and delivers it late, repeatedly and in another order. */
 class LateBus {
-  /** The fates of the messages in turn; without any, messages are delivered at once. */
+  /** The deliveries of the messages, used in rotation; when empty, messages are delivered at once. */
   fates: readonly Fate[] = [];
   /** Services that cannot publish at all. */
   cutOff: readonly ServiceName[] = [];
@@ -40,7 +40,7 @@ class LateBus {
   of(service: ServiceName, bus: Bus): Bus {
     if (!LATE.includes(service)) return bus;
     const publish = async (message: BusMessage) => {
-      // As an outbox whose bus does not answer.
+      // Blocks like a bus that does not answer its outbox.
       if (this.cutOff.includes(service)) await this.#released.promise;
       const { after, times } = this.fates[this.#published % this.fates.length] ?? {
         after: 0,
@@ -51,7 +51,8 @@ class LateBus {
         for (let time = 0; time < times; time += 1) await bus.publish(message);
       };
       this.#waiting.push({ due: this.#published + after, deliver });
-      // A person who waits for the event would wait for ever: nothing is published until they answer.
+      // Delivers all messages when an event waits for a person, because services publish nothing more until the person
+      // answers.
       const { type, waitingFor } = fromBinary(HookEventSchema, message.payload);
       if (type === HookEventType.STEP_START) this.stepsStarted += 1;
       const isWaitedFor = waitingFor !== '';
@@ -70,7 +71,7 @@ class LateBus {
     };
   }
 
-  /** Delivers what still waits. */
+  /** Delivers all delayed messages. */
   async settle(): Promise<void> {
     await this.#deliverDue(Number.POSITIVE_INFINITY);
   }
@@ -83,7 +84,7 @@ class LateBus {
   async #deliverDue(now: number): Promise<void> {
     const due = this.#waiting.filter((message) => message.due <= now);
     for (const message of due) this.#waiting.splice(this.#waiting.indexOf(message), 1);
-    // The latest first.
+    // In reverse order.
     for (const { deliver } of due.reverse()) await deliver();
   }
 }
@@ -105,8 +106,8 @@ const LETTERS: Readonly<Partial<Record<HookEventType, string>>> = {
 };
 
 /**
- * The run of an agent: steps in which a model call precedes the guardrails that its answer trips, and all of them the
- * decisions, and decisions their approval and execution.
+ * The letters of an agent's run. In each step, a model call precedes the guardrails that its answer trips, both precede
+ * the decisions, and a decision precedes its approval and execution.
  */
 const CAUSAL = /^R(S(LMG*)*(V(V|ADV|TU|H)*)?E)*Z$/;
 
@@ -130,7 +131,7 @@ function hooks(events: readonly RunEvent[]): HookEvent[] {
   return events.flatMap(({ entry }) => (entry.case === 'hook' ? [entry.value] : []));
 }
 
-/** Asserts what holds for the timeline of every ended run. */
+/** Asserts the properties that the timeline of every ended run must have. */
 function expectCausal(events: readonly RunEvent[], modelCalls: number): void {
   for (const letters of byAgent(events).values()) expect(letters).toMatch(CAUSAL);
   const seen = hooks(events);
@@ -152,7 +153,7 @@ interface WatchedRun {
   readonly calls: number;
 }
 
-/** Asserts that runs are causal over deliveries at random, and that what comes later changes nothing. */
+/** Asserts that timelines are causal for random deliveries, and that later deliveries change nothing. */
 async function expectCausalOverDeliveries(
   bus: LateBus,
   { runs }: WritClient,
@@ -218,12 +219,12 @@ describe.each([
     return { events, calls: test.modelRequests().length - before };
   }
 
-  it('is causal for each agent over delayed, repeated and reordered deliveries (HK-1)', async () => {
+  it('is causal for each agent despite delayed, repeated and reordered deliveries (HK-1)', async () => {
     await expectCausalOverDeliveries(bus, test.client, run);
   }, 60_000);
 });
 
-/** Continues an answer that was cut within the same step, until it may not any more. */
+/** An agent that continues a truncated answer within the same step, up to max_tokens_recoveries times. */
 const CUT = `
 agents:
   - name: storyteller
@@ -233,8 +234,8 @@ agents:
     guardrails: { max_tokens_recoveries: 3 }
 `;
 
-describe('the timeline of an agent that calls its model again and again in one step', () => {
-  it('is causal for each call and guardrail over delayed, repeated and reordered deliveries (HK-1, AG-6)', async () => {
+describe('the timeline of an agent that calls its model several times in one step', () => {
+  it('is causal for each call and guardrail despite late, repeated and reordered deliveries (HK-1, AG-6)', async () => {
     const bus = new LateBus();
     let asked = 0;
     const platform = await startScriptedPlatform({
@@ -242,7 +243,7 @@ describe('the timeline of an agent that calls its model again and again in one s
       beforeAnswer: async () => {
         asked += 1;
         if (asked % 4 !== 0) return;
-        // The supervisor has received nothing about the step so far except from the bus.
+        // Until now, the supervisor has received the events of the step only from the bus.
         await vi.waitFor(() => expect(bus.stepsStarted).toBe(asked / 4), 30_000);
         await bus.settle();
       },
@@ -271,7 +272,7 @@ describe('the timeline of an agent that calls its model again and again in one s
 describe('the timeline of a run whose services cannot publish', () => {
   const example = loadExample('refund-desk');
   it.each([[...LATE], ...LATE.map((service) => [service])])(
-    'has every event before the result without the bus of %s %s %s (HK-1)',
+    'contains every event before the result when the bus does not accept events of %s %s %s (HK-1)',
     async (...cutOff) => {
       const bus = new LateBus();
       bus.cutOff = cutOff;

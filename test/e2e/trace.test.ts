@@ -45,7 +45,7 @@ async function tracedRun(env: Readonly<Record<string, string>> = {}) {
       onRefusedAnswer: () => undefined,
     });
   });
-  // A stopped service has ended every span.
+  // Stops the services, which ends all their spans.
   await test.platform.stop();
   await telemetry.shutdown();
 
@@ -75,7 +75,7 @@ it('records a run with its human approval in one trace without orphans, and no i
   const { run, spans } = traced;
   const names = spans.map(({ name }) => name);
   expect(names.filter((name) => INTERNAL.test(name))).toEqual([]);
-  // Four steps; 187 with internal work.
+  // The trace of four steps; with internal work, it would have 187 spans.
   expect(names.length, names.sort().join(', ')).toBeLessThan(60);
   expect(names).toEqual(
     expect.arrayContaining(['invoke_agent refund-worker', 'execute_tool issue_refund', 'review']),

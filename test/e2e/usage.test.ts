@@ -179,7 +179,7 @@ describe('caps', () => {
   }
   const callsOf = async (run: Run) => (await total({ runId: run.runId }))?.turns ?? 0n;
 
-  it('of a running run are raised before they stop it, and it continues (EM-3, PE-1)', async () => {
+  it('of a run can be raised during the run, which continues beyond its first caps (EM-3, PE-1)', async () => {
     const { runs, approvals, audit } = test.client;
     const capped = await start('escalate-1200', { runBudget: { maxTurns: 2n } });
     const { runId } = capped;
@@ -219,7 +219,7 @@ describe('caps', () => {
     await expect(admin.usage.setCaps(late)).rejects.toMatchObject({ reason: 'RUN_ENDED' });
   });
 
-  it('of a session that a run request sets stop all its runs (EM-3)', async () => {
+  it('of a session, set by the first StartRun request, apply to all runs of the session (EM-3)', async () => {
     const sessionId = 'ses_capped';
     const sessionBudget = { maxTurns: 5n };
     const first = await ended(await start('auto-1000', { sessionId, sessionBudget }));
@@ -238,7 +238,7 @@ describe('caps', () => {
     expect(third?.result?.stopReason).toBe('success');
   });
 
-  it('of a tenant are set by an operator at run time, and the audit record says who (EM-3, SV-8)', async () => {
+  it('of a tenant are set by an operator at run time, and the audit log records who set them (EM-3, SV-8)', async () => {
     const tenant = 'default';
     const level = BudgetLevel.TENANT_DAY;
     const admin = await clientOf(tenant, ['admin', 'caller']);

@@ -47,7 +47,10 @@ async function start(dataDir: string): Promise<TestPlatform> {
 const waitsOf = (...tests: readonly TestPlatform[]) =>
   tests.flatMap(({ spans }) => spans.spans().filter(({ name }) => name.startsWith('wait_for_')));
 
-/** Starts a run and returns the agents of it that wait, by name, when all that can end its wait has done so. */
+/**
+ * Starts a run and waits until only the waits for the person and the signal remain; returns the run id, the question
+ * and a function that returns the instance of an agent by name.
+ */
 async function startRun({ client: { runs }, spans }: TestPlatform) {
   const request = { requestId: 'r-1', agent: 'lead', goal: 'Which color?' };
   const runId = (await runs.startRun(request)).run?.runId ?? '';
@@ -114,7 +117,7 @@ it('waits for a person, a signal and a timer are spans of the one trace of a run
     },
   ]);
   const [input, signal, timer] = waits;
-  // They lasted over the restart, and the timer did not end the wait for the signal.
+  // Both waits lasted across the restart, and the timer did not end the wait for the signal.
   for (const wait of [input, signal]) {
     expect(wait?.startedAt.getTime()).toBeLessThan(stoppedAt.getTime());
     const endedAt = (wait?.startedAt.getTime() ?? 0) + (wait?.durationMs ?? 0);

@@ -7,7 +7,7 @@ import { APPROVE_ALL } from './approve-all.ts';
 
 const KERNEL = resolve(import.meta.dirname, '../../libs/kernel/src/index.ts');
 
-/** A lead waits for a person and for a timer that is longer than the active time of any of them. */
+/** A lead waits for a person and for a timer that is longer than the active-time limit of any agent. */
 const AGENTS = `
 agents:
   - name: lead

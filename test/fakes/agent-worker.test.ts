@@ -19,10 +19,10 @@ import { FakePeers } from '../../services/supervisor/test/fake-peers.ts';
 /** A worker as the supervisor sees it. */
 interface Worker {
   readonly client: RpcClient<typeof AgentWorkerService>;
-  /** What differs from the manifest of a refund desk. */
+  /** Differences from the manifest of a refund desk. */
   readonly manifest: Partial<ManifestFields>;
   credentials(): Promise<AgentCredentials>;
-  /** Resolves when the delivered agent has ended by itself. */
+  /** Resolves when the delivered agent has ended without a cancel request. */
   untilEnded(): Promise<unknown>;
 }
 
@@ -39,7 +39,7 @@ const CANCEL = {
 const ESCALATED =
   '{"kind":"tool","name":"issue_refund","args":{"user_id":42,"amount_usd":1200,"reason":"x"}}';
 
-/** @param ends whether the agent ends by itself; otherwise it waits for an approval */
+/** @param ends whether the agent ends without a cancel request; otherwise it waits for an approval */
 async function realWorker(ends: boolean): Promise<Worker> {
   const world = await World.start({ model: () => (ends ? 'Done.' : ESCALATED) });
   if (ends) world.supervisor.rule = approveAll;
@@ -64,7 +64,7 @@ async function fakeWorker(): Promise<Worker> {
     client: supervisor.client(AgentWorkerService, to),
     manifest: {},
     credentials: () => supervisor.agentCredentials({ ...RUN_KEY, agent: AGENT }),
-    // Its agents end when their end is awaited.
+    // The fake reports a delivered agent as ended for any cancel request with awaitEnd.
     untilEnded: async () => undefined,
   };
 }
@@ -119,7 +119,7 @@ describe.each([
     });
   });
 
-  it('is ended once, with its run or alone, and a repeat has the same answer (SUP-8)', async () => {
+  it('is ended once, with its run or individually, and a repeat gets the same response (SUP-8)', async () => {
     for (const agentInstance of ['', AGENT.instance]) {
       const worker = await start(false);
       await deliver(worker);

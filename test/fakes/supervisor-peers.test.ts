@@ -85,7 +85,7 @@ describe.each([
   ['spawn-budget', realPools],
   ["the supervisor's fake of spawn-budget", async () => (await fakePeers()).pools],
 ])('the pools of %s', (_, start) => {
-  it('gives the root of a new pool a slot with a grant, and the same on a repeat (SB-1)', async () => {
+  it('gives the root of a new pool a slot with a grant, and returns the slot again on a repeat (SB-1)', async () => {
     const pools = await start();
     const { slot } = await openPool(pools);
     expect(slot?.agent).toMatchObject(ROOT);
@@ -126,7 +126,7 @@ describe.each([
     await expect(pools.getPool(RUN)).rejects.toMatchObject({ kind: 'not_found' });
   });
 
-  it('closes a pool before it is opened, which is rejected afterwards (SB-1)', async () => {
+  it('closes a pool before it is opened, and then rejects opening it (SB-1)', async () => {
     const pools = await start();
     const { pool } = await pools.closePool({ ...RUN, requestId: 'close' });
     expect(pool).toMatchObject({ runId: RUN.runId, closed: true });

@@ -145,7 +145,7 @@ describe.each([
     });
   });
 
-  it('names what is wrong with an action that cannot be read (SV-2)', async () => {
+  it('reports the error of an action that cannot be parsed (SV-2)', async () => {
     const supervisor = await start();
     const text: Proposal = { proposal: { case: 'rawText', value: 'I would rather not.' } };
     expect(await supervisor.propose('op-1', text)).toMatchObject({
@@ -172,7 +172,7 @@ describe.each([
     expect(await supervisor.decision('op-2')).toMatchObject({ settled: false, writ: '' });
   });
 
-  it('keeps the first ending that is reported (AG-7)', async () => {
+  it('keeps the first reported end (AG-7)', async () => {
     const supervisor = await start();
     expect(await supervisor.report('llm_timeout')).toBe('llm_timeout');
     expect(await supervisor.report('stuck')).toBe('llm_timeout');

@@ -8,7 +8,7 @@ import { FakeGateway } from '../../services/agent-worker/test/fake-gateway.ts';
 import { FaultSwitches } from '../../services/agent-worker/test/fault-switches.ts';
 import { startFixture } from '../../services/tool-gateway/test/gateway-fixture.ts';
 
-/** A call of the suite; its writ fits unless stated otherwise. */
+/** A call of the suite; its writ matches unless `writ` says otherwise. */
 interface Call {
   readonly callId: string;
   readonly variant?: 1 | 2;

@@ -79,7 +79,7 @@ describe.each([
   ['the supervisor', realSupervisor],
   ['the peers of writ gateway verify', verificationPeers],
 ])('%s as a gateway sees it', (_, start) => {
-  it('acknowledges a receipt by its id, at the latest when it is reported again (TG-8)', async () => {
+  it('acknowledges a receipt by its id, immediately or when it is reported again (TG-8)', async () => {
     const supervisor = await start();
     const receipt = await supervisor.receipt();
     await supervisor.asGateway.reportReceipts({ receipts: [receipt] });
@@ -109,16 +109,17 @@ describe.each([
     }
   });
 
-  it('denies every other service a report (SYS-6)', async () => {
+  it('denies the reports of a worker (SYS-6)', async () => {
     const supervisor = await start();
     const receipts = [await supervisor.receipt()];
-    // A service that calls nothing there need not be in the trust list.
+    // A service that calls no RPC of this server may be missing from the trust list of the server; its call then fails
+    // with unavailable.
     await expect(supervisor.asWorker.reportReceipts({ receipts })).rejects.toMatchObject({
       kind: expect.stringMatching(/^(permission_denied|unavailable)$/),
     });
   });
 
-  it('publishes its Ed25519 keys under their thumbprints, and no unknown key (TG-8)', async () => {
+  it('publishes its Ed25519 keys under their thumbprints, and returns no key for an unknown id (TG-8)', async () => {
     const { keyServices } = await start();
     const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
     for (const [service, address] of Object.entries(keyServices)) {

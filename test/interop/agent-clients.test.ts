@@ -10,10 +10,10 @@ import { answerText, answerToolCall, scriptedModel } from '../agent-proxy/script
 import { HAS_CLIENTS, modelEnv, runClient } from './client-programs.ts';
 import { recordingServer } from './recording-server.ts';
 
-/** Each asks until it fails; agents have a tool, for which the model asks again and again. */
+/** Each client sends requests until one fails; an agent has a tool that the model calls in every answer. */
 const CLIENTS = [
   ['openai, chat completions', 'openai-chat.mjs', ALIAS],
-  ['openai, responses that continue each other', 'openai-responses.mjs', ALIAS],
+  ['openai, chained responses', 'openai-responses.mjs', ALIAS],
   ['@anthropic-ai/sdk', 'anthropic.mjs', CLAUDE],
   ['ai with @ai-sdk/openai', 'vercel-ai.mjs', ALIAS],
   ['@openai/agents', 'openai-agents.mjs', ALIAS],
@@ -27,7 +27,7 @@ const CLIENTS = [
 
 describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client', () => {
   it.each(CLIENTS)(
-    'makes one request after the cap of its run: %s (AP-2, EM-2)',
+    'makes only one request after its run has reached the cap: %s (AP-2, EM-2)',
     async (_, program, model) => {
       const scripted = await scriptedModel((request, response) => {
         const { tools } = request.body;

@@ -17,7 +17,7 @@ agents:
     model: { model: ${ALIAS} }
     tools: [get_refund_context]
 `;
-/** As Claude Code names its conversation in model requests. */
+/** The header with which Claude Code names its conversation in model requests. */
 const SESSION = { 'x-claude-code-session-id': 'session-1' };
 
 async function keyPlatform() {
@@ -28,7 +28,7 @@ async function keyPlatform() {
   return { test, holder: await createAgentKey(test) };
 }
 
-/** The run that a model request belongs to. */
+/** Makes a model request and returns the id of its run. */
 async function ask({ client }: KeyHolder, headers = {}): Promise<string> {
   const messages = [{ role: 'user' as const, content: newId('msg') }];
   const { response } = await client(headers)
@@ -37,7 +37,7 @@ async function ask({ client }: KeyHolder, headers = {}): Promise<string> {
   return response.headers.get('x-writ-run-id') ?? '';
 }
 
-/** The run that a tool call of an MCP client belongs to. */
+/** Makes a tool call of an MCP client and returns the id of its run. */
 async function callTool({ key, baseUrl }: KeyHolder, headers = {}): Promise<string> {
   const params = { name: 'get_refund_context', arguments: { user_id: 42 } };
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
@@ -48,19 +48,20 @@ async function callTool({ key, baseUrl }: KeyHolder, headers = {}): Promise<stri
 
 const countRuns = async ({ client }: TestPlatform) => (await client.runs.listRuns({})).runs.length;
 
-it('has two runs for a program whose tool calls come first and name no conversation, unlike its model requests (AP-1)', async () => {
+it('opens two runs for a program that first makes tool calls without a conversation and then model requests with one (AP-1)', async () => {
   const { test, holder } = await keyPlatform();
   const first = await callTool(holder);
   const second = await ask(holder, SESSION);
   expect(first).toMatch(/^run_/);
   expect(second).not.toBe(first);
-  // Both stay: tool calls in the default conversation, model requests in the named one.
+  // Tool calls continue to use the run of the default conversation, and model requests the run of the named
+  // conversation.
   expect(await callTool(holder)).toBe(first);
   expect(await ask(holder, SESSION)).toBe(second);
   expect(await countRuns(test)).toBe(2);
 });
 
-it('has one run when model requests come first, or when the MCP server has the same header in its settings (AP-1)', async () => {
+it('opens one run when model requests come first, or when the settings of the MCP server contain the same header (AP-1)', async () => {
   const { test, holder } = await keyPlatform();
   const runId = await ask(holder, SESSION);
   expect(await callTool(holder)).toBe(runId);

@@ -49,7 +49,7 @@ function skipped(language: string, why: string): [] {
   return [];
 }
 
-/** Runs a program once; of this environment it inherits only PATH and the compile cache. */
+/** Runs a program once; it inherits only PATH and the compile cache from this environment. */
 export function callProgram(
   { command: [file = '', ...first] }: CallerProgram,
   env: Readonly<Record<string, string>>,

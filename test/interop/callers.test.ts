@@ -33,7 +33,7 @@ const PLATFORMS: readonly {
 }[] = [
   { name: 'in one process', isAvailable: true, open: openEmbedded },
   {
-    name: 'with one process per service over PostgreSQL, NATS and TLS',
+    name: 'in one process per service, with PostgreSQL, NATS and TLS',
     isAvailable: !hasNoProgram && isDistributedPlatformAvailable(),
     open: openDistributed,
   },

@@ -40,7 +40,7 @@ interface HookOutput {
   readonly updatedInput?: object;
 }
 
-/** The body of a hook in the contract of Claude Code: an event before a tool is executed. */
+/** Returns the body of the hook that Claude Code sends before it executes a tool. */
 function preToolUse(input: object, more: object = {}): object {
   return {
     session_id: '0b6ff1e4-3a0c-4e0f-9d9b-7d8c8ef1b3a2',
@@ -107,14 +107,14 @@ describe('the hook of Claude Code', () => {
     expect(records.filter(({ kind }) => kind === 'writ' || kind === 'receipt')).toEqual([]);
   });
 
-  it('denies while a person has not decided, and gives the approval to one repeated call only (AP-4, AP-5)', async () => {
+  it('denies a call until a person has decided, and applies the approval to only one repeated call (AP-4, AP-5)', async () => {
     const { test, run } = await started();
     const denied = await hook(run, preToolUse(REMOVE), SHORT);
     const { approvalId } = await pendingApproval(test, run.runId);
     expect(denied.permissionDecision).toBe('deny');
     expect(denied.permissionDecisionReason).toContain(`waits for approval ${approvalId}`);
     await approveEdited(test, approvalId);
-    // The model repeats the call with new ids; twenty at once are twenty executions.
+    // The model repeats the call with new ids; each of twenty concurrent repeats would be a separate execution.
     const repeats = await Promise.all(
       Array.from({ length: 20 }, () => hook(run, preToolUse(REMOVE), SHORT)),
     );
@@ -122,7 +122,7 @@ describe('the hook of Claude Code', () => {
     expect(allowed).toHaveLength(1);
   });
 
-  it('records outcome, digest and size of what was executed, and never the result (AP-5)', async () => {
+  it('records outcome, digest and size of the result of an executed call, but not the result itself (AP-5)', async () => {
     const lines: string[] = [];
     const test = await refundPlatform({
       files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY },
@@ -144,7 +144,7 @@ describe('the hook of Claude Code', () => {
     const stdout = 'the content of a secret file';
     const after = { hook_event_name: 'PostToolUse', tool_response: { stdout, interrupted: false } };
     await report({ ...call, ...after });
-    // The first report counts; a retry of the hook, or another claim, changes nothing.
+    // Only the first report is recorded; a retry of the hook or a different report changes nothing.
     await report({ ...call, ...after, tool_response: 'other' });
     const failed = { hook_event_name: 'PostToolUseFailure', error: stdout };
     await report({ ...preToolUse({ command: 'df' }), ...failed });
@@ -167,7 +167,7 @@ describe('the hook of Claude Code', () => {
     expect(logged).not.toContain(stdout);
   });
 
-  it('denies what is not approved, not readable or not allowed, always with status 200 (AP-5)', async () => {
+  it('denies calls that are not approved, not valid or not allowed, always with status 200 (AP-5)', async () => {
     const { test, run } = await started();
     const list = { command: 'ls' };
     expect(await hook(run, preToolUse(list))).toEqual({
@@ -175,7 +175,7 @@ describe('the hook of Claude Code', () => {
       permissionDecision: 'allow',
       permissionDecisionReason: 'Approved by policy: harmless.',
     });
-    // The registry has this tool for the agent, which the MCP endpoint reviews; it has no other.
+    // This tool is a registry tool of the agent, so the MCP endpoint reviews it; the agent has no other registry tool.
     const own = { tool_name: 'mcp__writ__get_refund_context' };
     expect((await hook(run, preToolUse({}, own))).permissionDecision).toBe('allow');
     const reasonOf = async (...request: Parameters<typeof hook>) => {
@@ -208,9 +208,9 @@ describe('the hook of Claude Code', () => {
     await expect.poll(() => reasonOf(run, preToolUse(list))).toMatch(/has ended/);
   });
 
-  it('reviews the call of a sub-agent as that of the child that its model calls made (AP-5, AP-6)', async () => {
+  it('reviews the call of a sub-agent as a call of the child that its model calls created (AP-5, AP-6)', async () => {
     const { test, run } = await started();
-    // Like a model call of the sub-agent, this request names it in a header.
+    // Like a model call of the sub-agent, this request names the sub-agent in a header.
     await post(run, LIST_TOOLS, { 'x-claude-code-agent-id': 'a1b2' });
     const { agents } = await test.client.runs.listRunAgents({ runId: run.runId });
     expect(agents.map(({ agent }) => agent?.name)).toEqual(['refund-bot', 'helper-bot']);

@@ -19,7 +19,7 @@ import {
 } from './coding-agents.ts';
 import { historyOf, modelOf } from './reviewed-calls.ts';
 
-/** A call of a tool with an id of its own. */
+/** A tool call with a unique id. */
 const call = (name: string, input: object) => ({
   id: `toolu_${newId('use')}`,
   name,
@@ -28,10 +28,10 @@ const call = (name: string, input: object) => ({
 const BUILD = { 'build/app.js': 'app', 'build/tmp/part.o': 'part' };
 const REMOVE = call('Bash', { command: 'rm -rf build', description: 'Delete the build output' });
 
-/** The text with which Claude Code ends. */
+/** Returns the final text of Claude Code. */
 const resultOf = (stdout: string) => (JSON.parse(stdout) as { readonly result: string }).result;
 
-/** The MCP endpoint, as `claude mcp add --transport http` writes it. */
+/** Returns arguments with the MCP endpoint as `claude mcp add --transport http` configures it. */
 const mcpArgs = (url: string, token: string) => {
   const headers = { Authorization: `Bearer ${token}`, 'X-Writ-Conversation': CONVERSATION };
   const servers = { mcpServers: { writ: { type: 'http', url, headers } } };
@@ -85,7 +85,7 @@ describe.skipIf(!HAS_CLIENTS)('Claude Code, unmodified', { timeout: 120_000 }, (
     },
   );
 
-  it('waits ten minutes for a person in a call by MCP, and ends with its result (AP-3, AP-4)', async () => {
+  it('waits ten minutes for a person in an MCP tool call, and ends with the result of the call (AP-3, AP-4)', async () => {
     const model = await modelOf(
       { calls: [call('mcp__writ__wipe_disk', { disk: 'sda' })] },
       { text: 'It is wiped.' },
@@ -115,7 +115,7 @@ describe.skipIf(!HAS_CLIENTS)('Claude Code, unmodified', { timeout: 120_000 }, (
     await verifiedAudit(test);
   });
 
-  it('has three sub-agents as children in the tree of its run, of which a halt stops one alone (AP-6, SV-9)', async () => {
+  it('has its three sub-agents as children in the tree of its run, and a halt of one stops only that one (AP-6, SV-9)', async () => {
     const parts = ['a', 'b', 'c'];
     const tasks = parts.map((part) =>
       call('Agent', {
@@ -143,7 +143,7 @@ describe.skipIf(!HAS_CLIENTS)('Claude Code, unmodified', { timeout: 120_000 }, (
       '--allowedTools',
       'Agent',
     ]);
-    // All of them wait for their model.
+    // The three sub-agents wait for the model.
     await vi.waitFor(() => expect(model.requests).toHaveLength(4));
     const helper = await haltHelper(test, runId, model);
     resume();

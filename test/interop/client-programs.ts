@@ -15,13 +15,13 @@ export const HAS_CLIENTS = 'folder' in found;
 
 const { folder, python } = 'missing' in found ? { folder: '', python: '' } : found;
 
-/** The folder in which their packages are installed. */
+/** The folder with the installed packages of these clients. */
 export const CLIENTS_FOLDER = folder;
 
 /** How a program ended. */
 export interface Ended {
   readonly code: number | null;
-  /** What it wrote to standard output, and to standard error. */
+  /** Text that the program wrote to standard output and standard error. */
   readonly output: string;
   readonly stdout: string;
 }
@@ -41,7 +41,9 @@ export function modelEnv(
   };
 }
 
-/** Runs a program of test/interop/clients to its end; of this environment it inherits only PATH and the compile cache. */
+/**
+ * Runs a program of test/interop/clients to its end; it inherits only PATH and the compile cache from this environment.
+ */
 export async function runClient(
   program: string,
   env: Readonly<Record<string, string>>,
@@ -50,7 +52,10 @@ export async function runClient(
   return await runProgram(command, [join(folder, program)], { cwd: folder, env });
 }
 
-/** Runs a command to its end; of this environment it inherits only PATH and the compile cache. Its processes end with the test. */
+/**
+ * Runs a command to its end; it inherits only PATH and the compile cache from this environment. Its processes are
+ * killed after the test.
+ */
 export function runProgram(
   command: string,
   args: readonly string[],
@@ -59,13 +64,13 @@ export function runProgram(
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
-      // A process group of its own: launchers do not end the programs that they start.
+      // Starts a separate process group, because launchers do not kill the programs that they start.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env.PATH,
         NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-        // Their telemetry would leave this machine.
+        // Disables telemetry, which would connect to other machines.
         OPENAI_AGENTS_DISABLE_TRACING: '1',
         LANGSMITH_TRACING: 'false',
         ...env,

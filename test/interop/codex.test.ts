@@ -19,14 +19,14 @@ import {
 } from './coding-agents.ts';
 import { historyOf, modelOf } from './reviewed-calls.ts';
 
-/** A call of a tool with an id of its own. */
+/** A tool call with a unique id. */
 const call = (name: string, input: object, namespace?: string) => ({
   id: `call_${newId('use')}`,
   name,
   json: JSON.stringify(input),
   ...(namespace !== undefined && { namespace }),
 });
-/** Codex by itself executes no `rm -f`. */
+/** Files to remove without `rm -f`, which Codex itself refuses to execute. */
 const BUILD = { 'build/app.js': 'app', 'build/tmp/part.o': 'part' };
 
 /** The hook of docs/how-to/govern-an-agent.md. */
@@ -47,7 +47,7 @@ tool_timeout_sec = 600
 default_tools_approval_mode = "approve"
 `;
 
-/** The text with which Codex ends. */
+/** Returns the final text of Codex. */
 function resultOf(stdout: string): string | undefined {
   const events = stdout
     .split('\n')
@@ -89,7 +89,7 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     const test = await codingPlatform(model);
     const { token, baseUrl } = await startExternalRun(test, { agent: 'coding-bot' });
     const cwd = workspace(BUILD);
-    // Nothing listens there: Codex by itself executes a call whose hook failed.
+    // Nothing listens on this port. By default, Codex executes a call whose hook failed.
     const config = hookConfig('http://127.0.0.1:9');
     const { code, stdout, output } = await runCodex({ baseUrl, token, cwd }, 'Clean up.', config);
     expect(code, output).toBe(0);
@@ -98,7 +98,7 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     expect(historyOf(model.requests[1])).toContain('blocked by PreToolUse hook');
   });
 
-  it('waits ten minutes for a person in a call by MCP, and ends with its result (AP-3, AP-4)', async () => {
+  it('waits ten minutes for a person in an MCP tool call, and ends with the result of the call (AP-3, AP-4)', async () => {
     const wipe = (): ScriptedAnswer => ({
       calls: [call('wipe_disk', { disk: 'sda' }, 'mcp__writ')],
     });
@@ -143,7 +143,7 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     await verifiedAudit(test);
   });
 
-  it('has three sub-agents as children in the tree of its run, of which a halt stops one alone (AP-6, SV-9)', async () => {
+  it('has its three sub-agents as children in the tree of its run, and a halt of one stops only that one (AP-6, SV-9)', async () => {
     const parts = ['a', 'b', 'c'];
     const spawns = parts.map((part) =>
       call('spawn_agent', { message: `Read part ${part}.` }, 'multi_agent_v1'),

@@ -33,7 +33,7 @@ agents:
     options: { client_tools: review }
 `;
 
-/** A person sees every shell command, as each client names its shell. */
+/** Escalates every shell command to a person; each client has a different name for its shell tool. */
 const POLICY = `
 policy: coding
 rules:
@@ -46,7 +46,7 @@ rules:
 human: { four_eyes: false }
 `;
 
-/** A platform for coding agents: their model is scripted, and their only tool counts its executions. */
+/** Starts a platform for coding agents with a scripted model and a single tool, which counts its executions. */
 export async function codingPlatform(
   model: ScriptedModel,
   options: TestPlatformOptions = {},
@@ -67,7 +67,7 @@ export async function codingPlatform(
   return test;
 }
 
-/** A temporary folder with files of this content, by their path; it is removed after the test. */
+/** Creates a temporary folder with these files (content by path); the folder is removed after the test. */
 export function workspace(files: Readonly<Record<string, string>> = {}): string {
   const folder = mkdtempSync(join(tmpdir(), 'writ-workspace-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -78,7 +78,7 @@ export function workspace(files: Readonly<Record<string, string>> = {}): string 
   return folder;
 }
 
-/** Where a coding agent works: agent-proxy, the key or token for it, and a folder. */
+/** The environment of a coding agent: the model endpoint, its agent key or run token, and the working folder. */
 export interface Workplace {
   /** Base URL of the model endpoint, with `/v1`. */
   readonly baseUrl: string;
@@ -86,10 +86,10 @@ export interface Workplace {
   readonly cwd: string;
 }
 
-/** The conversation of these programs; a run token has none. */
+/** The conversation that these programs name in their requests; requests with a run token need no conversation. */
 export const CONVERSATION = 'ticket-4711';
 
-/** Runs Claude Code until it has answered a prompt, as its documentation describes it for scripts. */
+/** Runs Claude Code until it has answered a prompt, in the mode that its documentation describes for scripts. */
 export async function runClaudeCode(
   { baseUrl, token, cwd }: Workplace,
   prompt: string,
@@ -120,7 +120,7 @@ export async function runCodex(
   writeFileSync(join(home, 'config.toml'), `${codexConfig(baseUrl)}${config}`);
   const launcher = join(CLIENTS_FOLDER, 'node_modules/@openai/codex/bin/codex.js');
   const flags = ['--skip-git-repo-check', '--sandbox', 'danger-full-access', '--json'];
-  // Its hooks were not reviewed by a person at a terminal.
+  // Skips the interactive review of hooks.
   const command = [launcher, 'exec', ...flags, '--dangerously-bypass-hook-trust', prompt];
   return await isolated(cwd, command, {
     CODEX_HOME: home,
@@ -148,7 +148,7 @@ env_http_headers = { "X-Writ-Conversation" = "WRIT_CONVERSATION" }
 wire_api = "responses"
 `;
 
-/** Runs a program of Node without a home; it must not connect to anything outside of this machine. */
+/** Runs a Node program with its working folder as home, and checks that it connects to no other machine. */
 async function isolated(
   cwd: string,
   command: readonly string[],
@@ -163,7 +163,7 @@ async function isolated(
   return ended;
 }
 
-/** An HTTP proxy that refuses every connection and records what was asked of it. */
+/** Starts an HTTP proxy that refuses every connection and records the request lines. */
 async function refusingProxy() {
   const asked: string[] = [];
   const server = createServer((socket) => {
@@ -181,8 +181,8 @@ async function refusingProxy() {
 }
 
 /**
- * Halts one of three sub-agents of an agent with the goal "Fan out." that all wait for their model, and expects that its
- * model call alone is aborted. Returns its instance.
+ * Halts one of three sub-agents that all wait for their model, and expects that only the model call of this sub-agent
+ * is aborted. The goal of their parent must be "Fan out.". Returns its instance.
  */
 export async function haltHelper(
   { client }: TestPlatform,
@@ -208,7 +208,7 @@ export async function haltHelper(
   return agentInstance;
 }
 
-/** Expects that of four agents this one alone was halted. */
+/** Expects that exactly this one of four agents was halted. */
 export async function expectOneHalted(
   { client }: TestPlatform,
   runId: string,

@@ -10,10 +10,13 @@ import { allSnippets, exemptionOf, type Snippet } from '../../scripts/checks/sni
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The folders of a checkout that commands name. */
+/** Files and folders of a checkout that the commands use. */
 const FOLDERS = ['node_modules', 'examples', 'deploy', 'clients', 'docs', 'proto', 'package.json'];
 
-/** Pages whose commands follow the run to its end, so that its approval is decided before they start. */
+/**
+ * Pages whose commands watch the run to its end; the test decides the approval of the run before it starts these
+ * commands.
+ */
 const FOLLOWING = ['docs/how-to/debug-a-run.md', 'docs/how-to/watch-over-http.md'];
 
 const pages = Map.groupBy(
@@ -40,7 +43,7 @@ describe('the commands of README.md and docs/', () => {
     },
   );
 
-  it('are seen to fail, as a refusal of the API is', { timeout: 120_000 }, async () => {
+  it('fail the test when the API refuses a request', { timeout: 120_000 }, async () => {
     const test = await startTestPlatform();
     const folder = checkoutOf(test);
     try {
@@ -55,7 +58,9 @@ describe('the commands of README.md and docs/', () => {
   });
 });
 
-/** A folder that looks like a checkout in which `npm start` runs, with a curl that fails when the server refuses. */
+/**
+ * Creates a folder like a checkout in which `npm start` runs, with a curl that fails when the server refuses a request.
+ */
 function checkoutOf({ dataDir }: TestPlatform): string {
   const folder = mkdtempSync(join(tmpdir(), 'documented-'));
   for (const name of FOLDERS) symlinkSync(join(ROOT, name), join(folder, name));
@@ -77,7 +82,10 @@ function scriptOf(blocks: readonly Snippet[], { platform }: TestPlatform): strin
   return ['set -euo pipefail', ...lines].join('\n');
 }
 
-/** The shell variables that pages use: a run that waits for an approval unless it is decided, a halt and a key. */
+/**
+ * Returns the shell variables that pages use, such as the ids of a run and of a halt, and a key. The run waits for an
+ * approval unless `isDecided`.
+ */
 async function variablesOf(
   test: TestPlatform,
   isDecided: boolean,
@@ -109,7 +117,7 @@ async function variablesOf(
     INSTANCE: agents[0]?.agent?.instance ?? '',
     HALT: halt?.haltId ?? '',
     KEY_ID: keys.list().at(-1)?.id ?? '',
-    // Pages only export them, for programs that are not started here.
+    // Pages only export these variables, for programs that this test does not start.
     AGENT_KEY: key,
     TOKEN: 'writ_run_token',
   };
@@ -157,7 +165,7 @@ function runInBash(
       output += chunk.toString();
     });
   }
-  // A command that waits for something that never comes must not outlive the test.
+  // Kills a command that hangs, so that it does not outlive the test.
   const limit = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), 240_000);
   return new Promise((done, fail) => {
     child.on('error', fail);

@@ -87,12 +87,15 @@ describe('the TypeScript client, calling a TLS endpoint', () => {
   it.each([
     ['another authority', () => other.ca],
     ['the authorities of Node', () => undefined],
-  ])('rejects the certificate with %s and names it as the cause (SYS-3, SYS-4)', async (_, ca) => {
-    await expect(client(ca()).runs.listAgents({})).rejects.toMatchObject({
-      reason: 'CERTIFICATE_REJECTED',
-      message: expect.stringMatching(/certificate/),
-    });
-  });
+  ])(
+    'rejects the certificate when trusting %s, and names it as the cause (SYS-3, SYS-4)',
+    async (_, ca) => {
+      await expect(client(ca()).runs.listAgents({})).rejects.toMatchObject({
+        reason: 'CERTIFICATE_REJECTED',
+        message: expect.stringMatching(/certificate/),
+      });
+    },
+  );
 });
 
 describe('the writ command, calling a TLS endpoint', () => {

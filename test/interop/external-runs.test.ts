@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { runCommand } from '../../clients/cli/test/command.ts';
 import { callTool, startTeamPlatform } from '../agent-proxy/external-team.ts';
 
-it('starts, lists and closes a run of an external agent with sub-agents by the command line (AP-1, AP-6, PE-2)', async () => {
+it('starts, lists and closes a run of an external agent with sub-agents from the command line (AP-1, AP-6, PE-2)', async () => {
   const test = await startTeamPlatform();
   onTestFinished(() => test.close());
   const writ = async (...args: string[]) => {

@@ -8,7 +8,7 @@ import { begin, rawRequest } from '../agent-proxy/raw-request.ts';
 const WIPE = { name: 'wipe_disk', arguments: { disk: 'sda' } };
 const CALL = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: WIPE };
 
-it('refuses what is malformed, foreign or not authorized, before a tool runs (AP-3, SYS-4, BD-1)', async () => {
+it('refuses malformed, cross-site and unauthorized requests before a tool runs (AP-3, SYS-4, BD-1)', async () => {
   const test = await counterPlatform();
   const run = await startMcpRun(test);
   const { origin } = run.url;
@@ -24,24 +24,24 @@ it('refuses what is malformed, foreign or not authorized, before a tool runs (AP
     'no token': await status(CALL, {}, ''),
     'a changed token': await status(CALL, {}, `${run.token.slice(0, -6)}AAAAAA`),
     'an API key of the platform': await status(CALL, {}, test.platform.apiKey),
-    'a page of another site': await status(CALL, { origin: 'https://evil.example' }),
+    'an Origin header of another site': await status(CALL, { origin: 'https://evil.example' }),
     'no JSON': await status('hello'),
     'a batch': await status([CALL, CALL]),
     'a number that would be rounded': await status(text('{"disk":12345678901234567890}')),
     'a key twice': await status(text('{"disk":"a","disk":"b"}')),
-    'a hundred levels': await status(text(deep)),
+    '100 levels of nesting': await status(text(deep)),
     'four megabytes': await status(text(`{"disk":"${'x'.repeat(4 * 1024 * 1024)}"}`)),
     'plain text': await status(CALL, { 'content-type': 'text/plain' }),
   }).toEqual({
     'no token': 401,
     'a changed token': 401,
     'an API key of the platform': 403,
-    'a page of another site': 403,
+    'an Origin header of another site': 403,
     'no JSON': 400,
     'a batch': 400,
     'a number that would be rounded': 400,
     'a key twice': 400,
-    'a hundred levels': 400,
+    '100 levels of nesting': 400,
     'four megabytes': 413,
     'plain text': 415,
   });
@@ -60,7 +60,7 @@ it('refuses what is malformed, foreign or not authorized, before a tool runs (AP
     error: { message: expect.stringMatching(/\.$/) },
   });
   expect((await rawRequest({ ...raw, url: `${run.url.href}/unknown` })).status).toBe(404);
-  // It leaves before its message is complete.
+  // This client disconnects before its message is complete.
   const leaving = begin(raw);
   leaving.on('error', () => undefined);
   await new Promise((resolve) => leaving.write(raw.body.slice(0, -1), resolve));
@@ -82,7 +82,7 @@ it('refuses what is malformed, foreign or not authorized, before a tool runs (AP
   expect(counter.runs).toBe(0);
 });
 
-it('answers a block of policy, bad arguments and the end of the run as results with a reason (AP-3)', async () => {
+it('returns a policy block and invalid arguments as results with a reason, and refuses calls after the end of the run (AP-3)', async () => {
   const test = await counterPlatform();
   const run = await startMcpRun(test);
   const call = async (args: object) =>

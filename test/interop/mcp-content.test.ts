@@ -64,11 +64,11 @@ it('returns images, audio and resources of real MCP servers as the servers sent 
   expect(links.filter(({ type }) => type === 'resource_link')).toHaveLength(2);
   const audio = { type: 'audio', data: 'UklGRiQAAABXQVZF', mimeType: 'audio/wav' };
   expect((await call('media__sing')).content).toEqual([audio]);
-  // Structured content is what the server calls so; the rest stays beside it.
+  // `structuredContent` contains only what the server marks as structured; all other content stays in `content`.
   const composed = await call('media__compose');
   expect(composed.structuredContent).toEqual({ bars: 4 });
   expect(composed.content).toEqual([{ type: 'text', text: '{"bars":4}' }, audio]);
-  // A truncated audio is omitted, and the result says so.
+  // A truncated audio recording is omitted, and the result reports the omission.
   const recorded = await call('media__record');
   expect(recorded._meta).toMatchObject({ 'io.writ/truncated': true });
   expect(recorded.content).toEqual([

@@ -18,7 +18,7 @@ const REFUND = {
   arguments: { user_id: 42, amount_usd: 1200, reason: 'Annual plan, paid ten days ago.' },
 };
 
-/** The client of the previous generation: another library. */
+/** Connects a client of the previous library, @modelcontextprotocol/sdk. */
 async function connectOld({ url, token }: McpRun): Promise<OldClient> {
   const client = new OldClient({ name: 'old-client', version: '1.0.0' });
   const requestInit = { headers: { authorization: `Bearer ${token}` } };
@@ -32,7 +32,7 @@ async function connectOld({ url, token }: McpRun): Promise<OldClient> {
 const CLIENTS = {
   'of 2026-07-28': (run: McpRun) => connect(run),
   'of 2025-11-25': (run: McpRun) => connect(run, 'legacy'),
-  'of the first library': connectOld,
+  'of the previous library': connectOld,
 };
 
 describe.each(Object.entries(CLIENTS))('an MCP client %s', (_, open) => {

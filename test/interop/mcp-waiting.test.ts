@@ -21,7 +21,7 @@ const APPROVE = { case: 'approve', value: {} } as const;
 const TASKS = { 'io.modelcontextprotocol/tasks': {} };
 const TEN_MINUTES = 10 * 60_000;
 
-/** A platform whose agent-proxy has a clock that the test moves. */
+/** Starts a platform and a run; the test advances the clock of agent-proxy. */
 async function waitingPlatform() {
   const clock = new MovedClock();
   const systemClock = { now: () => new Date(), monotonicMs: () => performance.now() };
@@ -51,7 +51,7 @@ async function connectOld({ url, token }: McpRun): Promise<OldClient> {
   return client;
 }
 
-it('ends a wait of ten minutes with how to repeat the call, which attaches and is executed once (AP-4)', async () => {
+it('ends a wait after ten minutes with instructions to repeat the call; repeats attach to the approval, and the call is executed once (AP-4)', async () => {
   const { test, clock, run } = await waitingPlatform();
   const client = await connectOld(run);
   const first = client.callTool(ASK);
@@ -81,7 +81,7 @@ it('makes a client of 2026-07-28 repeat its request automatically until a person
   await pendingApproval(test, run.runId);
   const stop = setInterval(() => clock.advance(60_000), 100);
   onTestFinished(() => clearInterval(stop));
-  // Nine repeats and the last wait are over: the client gets the answer of one that has nothing to wait with.
+  // After nine repeats and a last wait, the client gets the same answer as a client without support for waiting.
   expect(await answer).toMatchObject({ isError: true });
   clearInterval(stop);
   const again = client.callTool(ASK);
@@ -90,13 +90,13 @@ it('makes a client of 2026-07-28 repeat its request automatically until a person
   expect(counter.runs).toBe(1);
 });
 
-it('accepts what it gave for a repeat once, from its agent, for its call only (AP-4, SYS-6)', async () => {
+it('accepts a requestState only once, from the same agent and for the same call (AP-4, SYS-6)', async () => {
   const { test, clock, run } = await waitingPlatform();
   const other = await startMcpRun(test);
   const attempt = async (params: Record<string, unknown> = {}, from = run) => {
     const answer = postModern(from, 'tools/call', { ...ASK, ...params });
     const isAnswered = answer.then(() => true);
-    // Each look of the wait sees a clock that is a minute later.
+    // Advances the clock by one minute every 100 ms, so that the wait ends.
     const timer = setInterval(() => clock.advance(60_000), 100);
     await isAnswered;
     clearInterval(timer);
@@ -117,7 +117,7 @@ it('accepts what it gave for a repeat once, from its agent, for its call only (A
   expect(counter.runs).toBe(0);
 });
 
-it('gives a client with tasks a task, and executes its call when a person approves, without a request (AP-4)', async () => {
+it('creates a task for a client that supports tasks, and executes its call on approval without a further request (AP-4)', async () => {
   const { test, clock, run } = await waitingPlatform();
   const other = await startMcpRun(test);
   const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
@@ -150,7 +150,7 @@ it('gives a client with tasks a task, and executes its call when a person approv
   expect(counter.runs).toBe(1);
 });
 
-it('executes nothing for a task that its client cancelled, and ends one that a person rejected with the reason (AP-4)', async () => {
+it('executes nothing for a cancelled task, and ends a rejected task with the reason (AP-4)', async () => {
   const { test, clock, run } = await waitingPlatform();
   const begin = async () => {
     const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
@@ -161,7 +161,7 @@ it('executes nothing for a task that its client cancelled, and ends one that a p
     (await postModern(run, method, { taskId }, { extensions: TASKS })).result;
   const cancelled = await begin();
   const { approvalId } = await pendingApproval(test, run.runId);
-  // An equal call without a task attaches to the same approval, which its first progress says.
+  // An equal call without a task attaches to the same approval; its first progress message shows that it waits.
   const waits = Promise.withResolvers<void>();
   const attached = (await connectOld(run)).callTool(ASK, undefined, {
     onprogress: () => waits.resolve(),
@@ -197,10 +197,10 @@ it('executes nothing for a task that its client cancelled, and ends one that a p
   expect(counter.runs).toBe(0);
 });
 
-it('executes the call of a task, or withdraws it, when its client cancels while a person approves (AP-4)', async () => {
+it('either executes or withdraws the call of a task that is cancelled and approved concurrently (AP-4)', async () => {
   const { test, clock } = await waitingPlatform();
   for (let race = 0; race < 6; race += 1) {
-    // A second equal execution would be refused as a repeat.
+    // Starts a new run each time, because a second equal call in one run would be refused as a repetition.
     const run = await startMcpRun(test);
     const before = counter.runs;
     const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
@@ -242,7 +242,7 @@ it('reports the progress of a wait to a client that asks for it (AP-4)', async (
   expect((await call).structuredContent).toEqual({ wiped: 1 });
 });
 
-it('keeps the approval of a client that left, whose next equal call gets the result (AP-4)', async () => {
+it('keeps the approval of a client that disconnected, and returns the result to its next equal call (AP-4)', async () => {
   const { test, run } = await waitingPlatform();
   const leaving = new AbortController();
   const first = postModern(run, 'tools/call', ASK, { signal: leaving.signal });
@@ -251,7 +251,7 @@ it('keeps the approval of a client that left, whose next equal call gets the res
   await expect(first).rejects.toThrow();
   expect(await decide(test, run.runId, 'approve')).toBe(approvalId);
   expect(counter.runs).toBe(0);
-  // It leaves again, while the tool runs: the execution continues.
+  // The client disconnects again while the tool runs; the execution continues.
   const { promise, resolve } = Promise.withResolvers<void>();
   counter.gate = promise;
   const again = new AbortController();
@@ -265,7 +265,7 @@ it('keeps the approval of a client that left, whose next equal call gets the res
   expect(counter.runs).toBe(1);
 });
 
-it('executes nothing while the run is halted, and the call once after it (AP-4, SV-9)', async () => {
+it('executes nothing while the run is halted, and the call once after the halt is lifted (AP-4, SV-9)', async () => {
   const { test, clock, run } = await waitingPlatform();
   const client = await connectOld(run);
   const first = client.callTool(ASK);

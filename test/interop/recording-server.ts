@@ -2,11 +2,11 @@ import { createServer, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** A request of a client, and what it was answered. */
+/** A request of a client and its response. */
 export interface Exchange {
   readonly path: string;
   readonly status: number | undefined;
-  /** The body as far as it has arrived. */
+  /** The part of the response body that has been received. */
   answer: string;
 }
 
@@ -24,7 +24,7 @@ export async function recordingServer(baseUrl: string) {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(response);
     });
-    // A client that leaves ends its request to agent-proxy, too.
+    // When the client disconnects, its request to agent-proxy is aborted too.
     response.once('close', () => passed.destroy());
     passed.once('error', () => response.destroy());
     incoming.pipe(passed);

@@ -40,7 +40,7 @@ function resultsIn({ body }: ModelRequest): string[] {
     .map(({ output }) => JSON.stringify(output).replaceAll('\\', ''));
 }
 
-/** A model that looks the customer up, then asks for the refund until a result says what became of it. */
+/** Starts a model that looks up the customer and then requests the refund until a result reports its execution. */
 async function refundModel() {
   return await scriptedModel((request, response) => {
     const results = resultsIn(request);
@@ -54,7 +54,7 @@ async function refundModel() {
   });
 }
 
-/** What the program sends as its key. */
+/** Credentials that the program sends as its API key. */
 const CREDENTIALS = {
   'a run token': async (test: TestPlatform) => (await startExternalRun(test)).token,
   'an agent key': async (test: TestPlatform) => (await createAgentKey(test)).key,
@@ -81,7 +81,7 @@ async function startRefund(program: string, credential: Credential) {
 const refundedCents = ({ dataDir }: TestPlatform) =>
   readLedger(dataDir).refunds.map(({ amount_cents: cents }) => cents);
 
-/** Approves 800 USD, which is refunded only then, and expects that the program says so. */
+/** Approves 800 USD; expects that nothing was refunded before and that the program reports the refund. */
 async function completesAt800({ test, ended, approval }: Awaited<ReturnType<typeof startRefund>>) {
   expect(refundedCents(test)).toEqual([]);
   await approveEdited(test, approval.approvalId, { amount_usd: 800 });
@@ -91,7 +91,7 @@ async function completesAt800({ test, ended, approval }: Awaited<ReturnType<type
   expect(refundedCents(test)).toEqual([80_000]);
 }
 
-/** The `_meta` of the results that the program received, from answers of JSON or of events. */
+/** Returns the `_meta` of the results that the program received, from JSON responses or event streams. */
 function metasIn(exchanges: readonly Exchange[]) {
   const lines = exchanges
     .filter(({ path }) => path === '/mcp')
@@ -103,7 +103,7 @@ function metasIn(exchanges: readonly Exchange[]) {
   });
 }
 
-/** A receipt, verified with the public keys of the gateway. */
+/** Verifies a receipt with the public keys of the gateway, and returns it. */
 async function verifiedReceipt({ dataDir }: TestPlatform, token: string) {
   const jwks = await readFile(join(dataDir, 'keys', 'tool-gateway.jwks.json'), 'utf8');
   const trust = await trustPublicKeys('tool-gateway', jwks);
@@ -119,13 +119,13 @@ const AGENT_PROGRAMS = [
 
 describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned agent that refunds', () => {
   it.each(AGENT_PROGRAMS)(
-    'gets the 800 USD that a person made of 1,200, with its receipt: %s (%s) with %s (AP-1, AP-3, AP-4, SV-5, SV-6)',
+    'gets the refund that a person reduced from 1,200 to 800 USD, with its receipt: %s (%s) with %s (AP-1, AP-3, AP-4, SV-5, SV-6)',
     async (_, program, credential) => {
       const refund = await startRefund(program, credential);
       const { model, test, exchanges, approval } = refund;
       const { approvalId, runId } = approval;
       await completesAt800(refund);
-      // The next result that the model gets after the decision says so.
+      // The first result that the model gets after the decision reports the reduced amount.
       const results = resultsIn(model.requests.at(-1) as ModelRequest);
       expect(results.at(-1)).toMatch(CAPPED);
       expect(results.filter((result) => CAPPED.test(result))).toHaveLength(1);
@@ -151,10 +151,10 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned agent that refunds', () => 
     },
   );
 
-  it('gets it although it does not wait longer than five seconds, its default: openai-agents of Python (AP-4)', async () => {
+  it('gets the refund although it waits only five seconds, its default: openai-agents of Python (AP-4)', async () => {
     const refund = await startRefund('refund_desk.py', 'an agent key');
     const { model, test, approval } = refund;
-    // A result that is no refund: the client has left its first call.
+    // The second result is not the refund: the client has abandoned its first call.
     await vi.waitFor(() =>
       expect(model.requests.some((request) => resultsIn(request).length > 1)).toBe(true),
     );

@@ -11,7 +11,7 @@ import { CALL_POLICY, modelOf, REVIEWED_AGENTS, shell } from './reviewed-calls.t
 
 const PATIENT = { timeout: 60_000, interval: 1 };
 
-it('neither loses nor doubles an approval after kill -9 while a call waits, and between the decision and the answer (AP-4, AP-5, CO-1)', async () => {
+it('neither loses nor duplicates an approval after kill -9 while a call waits, and between the decision and the answer (AP-4, AP-5, CO-1)', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-reviewed-'));
   const remove = shell('rm -rf build');
   const model = await modelOf({ calls: [remove] });
@@ -45,7 +45,7 @@ it('neither loses nor doubles an approval after kill -9 while a call waits, and 
     });
     expect(status, 'Before its delivery, an agent is unavailable.').toBe(200);
   }, PATIENT);
-  /** The same request, marked as the SDKs mark a retry. */
+  /** Sends the same request again, marked as a retry in the way of the SDKs. */
   const ask = async () => {
     const response = await fetch(`${platform.modelBaseUrl}/chat/completions`, {
       method: 'POST',

@@ -61,7 +61,7 @@ describe('tool calls in the answer of a model, with an unmodified client', () =>
     },
   );
 
-  it('are reviewed only if the agent is configured so (AP-5)', async () => {
+  it('are not reviewed for an agent without reviewed answers (AP-5)', async () => {
     const wipe = shell('rm -rf /');
     const test = await reviewedPlatform(await modelOf({ calls: [wipe] }));
     const run = await startExternalRun(test, { agent: 'unreviewed-bot' });
@@ -69,7 +69,7 @@ describe('tool calls in the answer of a model, with an unmodified client', () =>
     expect(await askChat(run)).toEqual({ text: '', calls });
   });
 
-  it('end the turn with a text after the last refusal, and the run with on_refusal: stop (AP-5)', async () => {
+  it('end the turn with a text after four refused answers, and the run with on_refusal: stop (AP-5)', async () => {
     const model = await modelOf(
       ...['a', 'b', 'c', 'd', 'e'].map(() => ({ calls: [shell('rm -rf /')] })),
     );
@@ -165,7 +165,7 @@ describe('a request whose calls wait for a person', () => {
     expect(content[1]).toMatchObject({ id: remove.id, input: { command: 'rm -rf build' } });
   });
 
-  it('is refused after its time, and the equal request gets the approval without another call of the model (AP-4, AP-5)', async () => {
+  it('is refused after its hold time, and an equal request gets the approved call without another model call (AP-4, AP-5)', async () => {
     const remove = shell('rm -rf build');
     const model = await modelOf({ calls: [remove] });
     const test = await reviewedPlatform(model);
@@ -183,7 +183,7 @@ describe('a request whose calls wait for a person', () => {
     const calls = [{ id: remove.id, command: 'rm -rf build/tmp' }];
     expect(await askChat(hasty)).toEqual({ text: '', calls });
     expect(model.requests).toHaveLength(1);
-    // The answer was delivered: an equal request is a new one, with an approval of its own.
+    // The answer was delivered, so an equal request is a new request with a new approval.
     model.next = { calls: [shell('rm -rf build')] };
     await expect(askChat(hasty)).rejects.toMatchObject({ code: 'approval_pending' });
     expect(model.requests).toHaveLength(2);
@@ -193,7 +193,7 @@ describe('a request whose calls wait for a person', () => {
     );
   });
 
-  it('gets its decision again after its client left, also with the call in a later answer (AP-4, AP-5)', async () => {
+  it('applies the decision to an equal call in a later answer after a disconnect (AP-4, AP-5)', async () => {
     const model = await modelOf({ calls: [shell('rm -rf build')] });
     const test = await reviewedPlatform(model);
     const run = await startExternalRun(test);

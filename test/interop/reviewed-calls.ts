@@ -9,7 +9,7 @@ import {
   scriptedModel,
 } from '../agent-proxy/scripted-model.ts';
 
-/** Agents whose answers are reviewed, and one whose are not. */
+/** Agents with reviewed answers, and one agent without review. */
 export const REVIEWED_AGENTS = `
 agents:
   - name: support-bot
@@ -30,7 +30,7 @@ agents:
     model: { model: ${ALIAS} }
 `;
 
-/** What they may do with a shell: `ls`, never `rm -rf /`, and anything else when a person approves. */
+/** Policy for shell calls: approves `ls`, blocks `rm -rf /`, and escalates every other command to a person. */
 export const CALL_POLICY = `
 policy: shell
 rules:
@@ -41,13 +41,16 @@ rules:
 human: { four_eyes: false }
 `;
 
-/** A platform whose model is scripted, with agents whose answers are reviewed. */
+/** Starts a platform with a scripted model and agents with reviewed answers. */
 export async function reviewedPlatform(model: ScriptedModel): Promise<TestPlatform> {
   const files = { WRIT_AGENTS_FILE: REVIEWED_AGENTS, WRIT_POLICY_FILE: CALL_POLICY };
   return await proxyPlatform(model, files);
 }
 
-/** A model that gives these answers, one for each request, and the last one again and again; `next` replaces it. */
+/**
+ * Starts a model that gives these answers in order, one for each request, and then repeats the last one; `next`
+ * replaces the repeated answer.
+ */
 export async function modelOf(
   ...answers: readonly ScriptedAnswer[]
 ): Promise<ScriptedModel & { next: ScriptedAnswer }> {
@@ -60,12 +63,12 @@ export async function modelOf(
   return scripted;
 }
 
-/** A call of the shell with an id of its own. */
+/** A shell call with a unique id. */
 export function shell(command: string) {
   return { id: `call_${newId('use')}`, name: 'shell', json: JSON.stringify({ command }) };
 }
 
-/** What a client got: its text and the calls that it would execute. */
+/** The answer that a client received: its text and the calls that the client would execute. */
 export interface Seen {
   readonly text: string;
   readonly calls: readonly { readonly id: string; readonly command: string }[];
@@ -78,7 +81,7 @@ const PARAMETERS = {
 };
 const PROMPT = 'Clean up.';
 
-/** Asks with an unmodified SDK for an answer of one dialect, and returns what it makes of it. */
+/** Makes a request in one dialect with an unmodified SDK, and returns the answer as the SDK parses it. */
 export type Ask = (run: ExternalRun, prompt?: string) => Promise<Seen>;
 
 export const askChat: Ask = async ({ openai }, prompt = PROMPT) =>

@@ -17,7 +17,7 @@ const CLIENTS = [
 
 describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client whose answers are reviewed', () => {
   it.each(CLIENTS)(
-    'executes the call that a person edited, and no withheld one: %s (AP-5, SV-5)',
+    'executes the call that a person edited, but no withheld call: %s (AP-5, SV-5)',
     async (_, program, alias) => {
       const model = await modelOf(
         { text: 'I wipe it.', calls: [shell('rm -rf /')] },
@@ -33,7 +33,7 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client whose answers are re
       const lines = output.split('\n').filter((line) => /^(EXECUTED|ANSWER) /.test(line));
       expect(lines, output).toEqual(['EXECUTED rm -rf build/tmp', 'ANSWER It is clean.']);
       expect(code).toBe(0);
-      // The client gives back the call as it executed it, and never saw the withheld one.
+      // The client reports the call as executed, and never received the withheld call.
       expect(model.requests).toHaveLength(3);
       expect(historyOf(model.requests[2])).toContain('rm -rf build/tmp');
       expect(historyOf(model.requests[2])).not.toContain('rm -rf /"');

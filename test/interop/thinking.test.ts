@@ -7,7 +7,7 @@ import { event, type ModelRequest, scriptedModel } from '../agent-proxy/scripted
 import { approveEdited } from '../approve-edited.ts';
 import { reviewedPlatform } from './reviewed-calls.ts';
 
-/** What the model answers with first: thinking, some of it encrypted, a text and a call. */
+/** The first answer of the model: thinking, some of it encrypted, a text and a call. */
 const THINKING = [
   { type: 'thinking', thinking: 'The build is large. I remove it.', signature: 'EqQBCkYIBxgC+w==' },
   { type: 'redacted_thinking', data: 'EmwKAhgBEgy3va3pzix=' },
@@ -18,7 +18,10 @@ const LAST = [{ type: 'text', text: 'It is clean.' }];
 
 type Block = Readonly<Record<string, unknown>>;
 
-/** Refuses, as the provider does, a turn whose call comes without the thinking that led to it, or with other thinking. */
+/**
+ * Returns the error of the provider for a turn whose tool call lacks its thinking or has different thinking; undefined
+ * when the turn is valid.
+ */
 function refusalOf({ body }: ModelRequest): string | undefined {
   const turns = body.messages as { readonly role: string; readonly content: readonly Block[] }[];
   const index = turns.findLastIndex(({ role }) => role === 'assistant');
@@ -75,7 +78,7 @@ function answer({ body }: ModelRequest, response: ServerResponse, content: reado
   response.end(event({ type: 'message_stop' }));
 }
 
-/** A model that thinks, and whose server verifies the thinking of later requests. */
+/** Starts a model that returns thinking, and whose server verifies the thinking blocks of later requests. */
 async function thinkingModel() {
   return await scriptedModel((request, response) => {
     const refusal = refusalOf(request);
@@ -108,7 +111,7 @@ const ASKS = {
 
 describe('a client of Anthropic with thinking enabled', () => {
   it.each(Object.entries(ASKS))(
-    'continues after an approval that came later than its request, because the record has the thinking: %s (AP-2, AP-4, AP-5)',
+    'gets the recorded thinking with a call approved after its request, and continues: %s (AP-2, AP-4, AP-5)',
     async (_, ask) => {
       const model = await thinkingModel();
       const test = await reviewedPlatform(model);
@@ -120,7 +123,7 @@ describe('a client of Anthropic with thinking enabled', () => {
       const { content } = await ask(client, [PROMPT]);
       const edited = { ...CALL, input: { command: 'rm -rf build/tmp' } };
       expect(content).toEqual([...FIRST.slice(0, 3), edited]);
-      // The repeat came from the record.
+      // The repeated request was answered from the record.
       expect(model.requests).toHaveLength(1);
       const result = { type: 'tool_result', tool_use_id: CALL.id, content: 'ok' } as const;
       const next = await ask(client, [

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isWritError } from '@writ/kernel';
 
-/** Repeats an idempotent start after the delay of the platform until the start is admitted (BD-5). */
+/** Retries an idempotent start after the delay that the platform returns, until the start is admitted (BD-5). */
 export async function untilAdmitted<T>(start: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

@@ -16,12 +16,12 @@ import { servePlatform } from '../e2e/served-platform.ts';
 
 const RUNS = 20;
 const CALLS_OF_A_RUN = 50;
-/** What an answer uses. */
+/** Tokens that one answer uses. */
 const TOKENS_OF_A_CALL = 35n;
-/** Some of the calls fit, most do not. */
+/** Token cap of the tenant per day; it covers about a third of the calls. */
 const MAX_TOKENS = 12_000n;
 
-it('reserves and settles at most a cap in 1,000 concurrent calls over HTTP, each of which is answered (AP-2, EM-3, BD-2)', async () => {
+it('reserves and settles at most the cap in 1,000 concurrent calls over HTTP, and answers each of them (AP-2, EM-3, BD-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-agent-proxy-load-'));
   const caps = `tenants: { default: { day: { max_tokens: ${MAX_TOKENS} } } }`;
@@ -48,7 +48,7 @@ it('reserves and settles at most a cap in 1,000 concurrent calls over HTTP, each
     Array.from({ length: CALLS_OF_A_RUN }, async (_, index) => {
       const content = `Question ${index}.`;
       const asked = { model: ALIAS, messages: [{ role: 'user', content } as const] };
-      // What is refused or lost shows itself.
+      // Disables retries, so that each refused or lost call is visible.
       const answer = await openai.chat.completions.create(asked, { maxRetries: 0 }).then(
         () => 'answered',
         (error: unknown) =>

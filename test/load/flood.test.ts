@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { flood } from './flood.ts';
 
 // `npm run load -- flood` makes 10,000 calls and prints latencies.
-it('serves the calls of one source while another source is flooded, whose calls are executed or rejected as overloaded (TG-6, TG-8)', async () => {
+it('serves one source during a flood of another, whose calls are executed or rejected (TG-6, TG-8)', async () => {
   const figures = await flood({
     calls: 60,
     idleMs: 50,

@@ -31,7 +31,7 @@ export class ForkedWorker {
         store: { dialect: 'sqlite', file: sharedStoreFile(dataDir) },
         workerId,
         leaseTtlMs: LEASE_MS,
-        // A worker that was not delivered the agent claims it only after the lease has expired.
+        // The other worker, which did not receive the delivery, claims the agent only after its lease has expired.
         pollMs: LEASE_MS / 2,
         drainMs: 500,
       },
@@ -45,7 +45,7 @@ export class ForkedWorker {
     return nextMessage(this.#child, kind);
   }
 
-  /** Sends a command; resolves with the number of transactions since the previous one. */
+  /** Sends a command; resolves with the number of transactions since the previous command. */
   async send(command: Extract<WorkerCommand, { kind: 'freeze' }>) {
     const counted = this.next('count');
     this.#child.send(command);

@@ -40,7 +40,8 @@ const send = (message: WorkerMessage): Promise<void> =>
 async function open(location: AgentWorkerConfig['store']): Promise<WorkerStore> {
   const store = await openWorkerStore(location);
   const transaction: WorkerStore['transaction'] = async (work, options) => {
-    // Orders of the supervisor and claims, which write without a lease, name a tenant or several runs.
+    // Only a transaction of a single run writes under a lease; orders of the supervisor and claims name a tenant or
+    // several runs.
     if (options?.run === undefined) return await store.transaction(work, options);
     transactions += 1;
     if (transactions !== freezeBefore) return await store.transaction(work, options);

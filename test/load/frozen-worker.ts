@@ -10,16 +10,19 @@ import { until } from '../e2e/scripted/until.ts';
 import { ForkedWorker } from './forked-worker.ts';
 import { WorkerDatabase } from './worker-database.ts';
 
-/** The delivery, which takes the lease, is the transaction before the first write under it. */
+/**
+ * The number of the first transaction that writes under the lease; the transaction before it is the delivery, which
+ * acquires the lease.
+ */
 const FIRST_LEASED_WRITE = 2;
 /** Approximate duration of a run. */
 const RUN_MS = 60;
 
 /**
- * Freezes (SIGSTOP) the worker that runs an agent past its lease. The other worker on the same store takes
- * over and finishes the run, then the first one is thawed. Its next write is refused, and no row of the
- * run changes (RT-2). Every other round freezes right before a write, after all checks except the lease
- * check in the write itself; the rounds between freeze at a random moment.
+ * Freezes (SIGSTOP) the worker that runs an agent past its lease. The other worker on the same store takes over and
+ * finishes the run, and the test thaws the frozen worker. The store refuses the next write of the thawed worker, and no
+ * row of the run changes (RT-2). Every second round freezes the worker right before a write, after all checks except
+ * the lease check in the write itself; all other rounds freeze it at a random moment.
  */
 export async function frozenWorker({ rounds, seed }: { rounds: number; seed: number }) {
   const random = seeded(seed);
@@ -57,7 +60,7 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
         if (freezing === undefined) continue;
       }
       await frozen.untilStopped();
-      // The supervisor reaches the other worker once its connection to the frozen one has timed out.
+      // The supervisor reaches the other worker after the connection to the frozen worker has timed out.
       known.worker = other;
       const { owner, epoch } = database.agent(runId);
       // A worker that is frozen inside a transaction keeps the database locked.

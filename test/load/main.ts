@@ -1,4 +1,7 @@
-/** `npm run load` lists the load tests; `npm run load -- NAME [--seed N] [--steps N] [--agents N]` runs one, `all` runs every one. */
+/**
+ * `npm run load` lists the load tests; `npm run load -- NAME [--seed N] [--steps N] [--agents N]` runs one, `all` runs
+ * every one.
+ */
 import { strict as assert } from 'node:assert';
 import { parseArgs } from 'node:util';
 import { answeredThenKilled } from './answered-then-killed.ts';
@@ -70,7 +73,7 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
     run: (seed) => gatewayKill({ kills: 300, seed }),
   },
   flood: {
-    about: '10,000 concurrent calls of one slow source beside the calls of another (TG-6)',
+    about: '10,000 concurrent calls of one slow source, and the latency of another source (TG-6)',
     run: async () => {
       const figures = await flood({ calls: 10_000, idleMs: 4_000 });
       assert.equal(figures['other outcomes'], '{}');

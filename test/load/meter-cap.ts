@@ -50,7 +50,7 @@ export async function meterCap(harness: MeterHarness, { calls, kills }: MeterCap
   if (kills === undefined) assert.equal(sum('reached'), MAX_CALLS);
   return {
     rounds: rounds.length,
-    'calls that the cap pays': MAX_CALLS,
+    'calls that the cap covers': MAX_CALLS,
     'most calls that reached the provider': Math.max(...rounds.map(({ reached }) => reached)),
     attempts: sum('attempts'),
     answered: sum('answered'),
@@ -106,7 +106,7 @@ async function check(
   const reached = harness.simulator.requests().length - reachedBefore;
   assert.ok(
     reached <= MAX_CALLS,
-    `${reached} calls reached the provider; the cap pays ${MAX_CALLS}.`,
+    `${reached} calls reached the provider; the cap covers ${MAX_CALLS}.`,
   );
   const { attempts, lost } = replay(harness.events(agent.runId));
   let reserved = 0n;

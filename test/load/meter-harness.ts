@@ -102,7 +102,7 @@ export class MeterHarness {
     this.#running = this.#boot();
   }
 
-  /** Clients of the running process; waits for a restart. */
+  /** Returns the clients of the running process; waits while the process restarts. */
   running(): Promise<Running> {
     return this.#running;
   }

@@ -8,9 +8,12 @@ import { startProgram } from './program.ts';
 
 const WARM_UP = 20;
 const CALLS = 40;
-/** Statements of one call: in agent-proxy the search for an equal call, the request and its delivery; the others are the meter's. */
+/**
+ * Statements of one call: those of agent-proxy find an equal call and store the request and its delivery; the others
+ * belong to the meter.
+ */
 const BUDGET = { 'select calls': 2, 'insert calls': 3, 'update calls': 1 };
-/** What agent-proxy reads and writes in each call. */
+/** Matches the queries that agent-proxy executes in each call when they are built instead of prepared. */
 const OF_EACH_CALL = /^built: .*"(calls|agents)"( where | \().*"instance"/;
 
 it('makes a model call through agent-proxy with few statements, all of them prepared (AP-2, CO-1)', async () => {
@@ -33,7 +36,7 @@ it('makes a model call through agent-proxy with few statements, all of them prep
     });
     expect(await response.text()).toContain('[DONE]');
   };
-  /** The work when the delivery of every call so far is stored, which is the last statement of a call. */
+  /** Returns the work after the delivery of every call has been stored, which is the last statement of a call. */
   const workOfCalls = async () => {
     let work = await proxied.work();
     await vi.waitFor(async () => {

@@ -15,8 +15,8 @@ const CONCURRENCY = 12;
 const BACKGROUND_CALLS = 10;
 
 /**
- * CRITICAL and NORMAL saturate a model with one slot by a number of calls (SUP-3). The provider should receive them in
- * the ratio of their weights, and those of BACKGROUND once both are idle.
+ * Saturates a model with one slot with calls of a CRITICAL and a NORMAL agent (SUP-3). The provider should receive
+ * these calls in the ratio of the weights, and BACKGROUND calls once both agents are idle.
  */
 export async function modelShare(harness: MeterHarness, { calls }: { readonly calls: number }) {
   const { models } = await harness.running();
@@ -57,7 +57,7 @@ export async function modelShare(harness: MeterHarness, { calls }: { readonly ca
     .requests()
     .map(({ request_id }) => names.get(request_id ?? ''))
     .filter((name) => name !== undefined);
-  // When one of the two has no more calls, the other one gets every slot.
+  // Ignores the requests after the last call of either agent, because the other agent gets every slot from then on.
   const end = Math.min(order.lastIndexOf('critical'), order.lastIndexOf('normal'));
   const saturation = order.slice(order.indexOf('critical'), end);
   const count = (name: Name): number => saturation.filter((other) => other === name).length;

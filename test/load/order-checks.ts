@@ -29,7 +29,7 @@ export async function assertCompleted(
   for (const type of [HANDOFF, APPROVAL_DECIDED]) {
     assert.equal(count(type), 1, `${name}: events of type ${type}`);
   }
-  // One for each agent.
+  // The supervisor publishes one event of each of these types for each agent.
   for (const type of [RUN_START, RUN_END]) {
     assert.equal(count(type), agents.length, `${name}: events of type ${type}`);
   }

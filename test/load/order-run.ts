@@ -39,7 +39,7 @@ export async function openHarness(
 }
 
 /**
- * Errors of a pending or late order, or of a grant that expired while a call was repeated; a retry renews the slot, as a
+ * Errors of a pending or late order, or of a grant that expired while a call was retried; a retry renews the slot, as a
  * worker does, and returns the result of the same order.
  */
 const PENDING: readonly string[] = [
@@ -122,7 +122,7 @@ export class OrderRun {
     this.runId = run.runId;
   }
 
-  /** Takes every remaining step, or those until `isHeld`. */
+  /** Executes the remaining steps until `isHeld` returns true. */
   async drive(harness: OrderHarness, isHeld = () => false): Promise<void> {
     if (this.runId === '') await this.begin(harness);
     for (const step of STEPS.slice(this.#next)) {

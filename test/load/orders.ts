@@ -26,10 +26,10 @@ interface Platform {
 }
 
 /**
- * Holds one run at each point before and after every call of a run's orders, kills the platform, and restarts
- * it. Every order completes from where it was: each run spawns one child, ends it and releases every
- * resource; runs that are cancelled during setup release theirs (SUP-8, SUP-9).
- * The points are recorded from a run that is not held, so a new step is covered without a change here.
+ * Holds one run at each point before and after every call of a run's orders, kills the platform, and restarts it. Every
+ * order resumes where it was interrupted and completes: each run spawns one child, ends it and releases every resource;
+ * runs that are cancelled during setup release their resources (SUP-8, SUP-9). The points are recorded from a run that
+ * is not held, so a new step is covered without a change here.
  */
 export async function orderKills({ furtherKills = 0, seed = 1 }) {
   const dataDir = await mkdtemp(join(tmpdir(), 'writ-orders-'));

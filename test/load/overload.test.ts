@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import { overload } from './overload.ts';
 
 // `npm run load -- overload` overloads for 30 s and checks the p99 of accepted runs.
-it('ends every accepted run, rejects starts and answers halts far above its capacity (BD-5, BD-2)', async () => {
+it('ends every accepted run, rejects starts and answers halts under load far above capacity (BD-5, BD-2)', async () => {
   const { accepted, ended, rejected, rejectedWithDelay, failures, halts } = await overload({
     unloadedRuns: 5,
     capacityMs: 2_000,
     overloadMs: 4_000,
-    // The capacity is measured briefly, so that it may be too low by half.
+    // The capacity is measured only briefly, so the measured value may be half of the actual capacity.
     times: 5,
     env: { WRIT_TENANT_MAX_QUEUED_RUNS: '12' },
   });

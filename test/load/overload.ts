@@ -9,28 +9,29 @@ const STEPS = 2;
 const CONCURRENCY = 8;
 /** Runs before the first measurement, until the code is compiled. */
 const WARM_UP = 50;
-/** Maximum p99 of accepted runs under overload in relation to the one without load. */
+/** Maximum p99 of accepted runs under overload, relative to the p99 without load. */
 const MAX_SLOWDOWN = 5;
 
 /** Options of an overload. */
 export interface OverloadOptions {
-  /** Runs one after the other, whose p99 is that without load. */
+  /** Number of sequential runs, from which the p99 without load is measured. */
   readonly unloadedRuns: number;
   /** Duration of the measurement of the capacity. */
   readonly capacityMs: number;
   /** Duration of the overload. */
   readonly overloadMs: number;
-  /** Load in relation to the capacity. */
+  /** Load as a multiple of the capacity. */
   readonly times: number;
-  /** Concurrent runs of a caller that starts one whenever another has ended, none of which may be rejected; default none. */
+  /** Concurrent runs of a caller that starts a new run whenever one has ended; no start may be rejected. Default 0. */
   readonly crowd?: number;
   /** Settings of the platform. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
- * Starts runs at a multiple of the measured capacity, whether earlier ones have ended or not. Running work goes first: starts beyond
- * the capacity are rejected with a delay, every accepted run ends, and halts are answered meanwhile (BD-5, BD-2).
+ * Starts runs at a multiple of the measured capacity, whether earlier ones have ended or not. Accepted runs have
+ * priority: starts beyond the capacity are rejected with a retry delay, every accepted run ends, and halts are answered
+ * during the overload (BD-5, BD-2).
  */
 export async function overload({
   unloadedRuns,
@@ -48,7 +49,8 @@ export async function overload({
       return performance.now() - startedAt;
     };
     for (let number = 0; number < WARM_UP; number += 1) await run();
-    // First, since a tenant may keep the number of runs in flight that it had recently. A rejection fails the test.
+    // Measured first, because a tenant may keep the number of in-flight runs that it had recently. A rejection fails
+    // the test.
     const crowded = crowd === 0 ? 0 : await capacityOf(run, crowd, capacityMs);
     const unloaded: number[] = [];
     const measureUnloaded = async () => {
@@ -59,7 +61,7 @@ export async function overload({
     const halts = haltWhile(harness);
     const flood = await openLoop(harness, perSecond * times, overloadMs);
     const haltMs = await halts.end();
-    // Before and after, so that other programs on the machine affect both figures alike.
+    // Measured before and after the overload, so that other programs on the machine affect both figures alike.
     await measureUnloaded();
     const slowdown = quantileOf(flood.endedMs, 0.99) / quantileOf(unloaded, 0.99);
     return {
@@ -123,7 +125,7 @@ async function capacityOf(
   return count / ((performance.now() - startedAt) / 1_000);
 }
 
-/** What became of starts at a rate. */
+/** Outcomes of starts at a fixed rate. */
 interface Flood {
   accepted: number;
   /** Durations of the accepted runs that ended with their answer. */
@@ -135,7 +137,7 @@ interface Flood {
   readonly failures: string[];
 }
 
-/** Starts runs at a rate; resolves when each is rejected or over. */
+/** Starts runs at a fixed rate; resolves when each has been rejected or has ended. */
 async function openLoop(harness: StepsHarness, perSecond: number, forMs: number): Promise<Flood> {
   const flood: Flood = {
     accepted: 0,
@@ -170,7 +172,10 @@ async function openLoop(harness: StepsHarness, perSecond: number, forMs: number)
   return flood;
 }
 
-/** Halts a run that does not exist again and again; `end` resolves with the durations of the answers. */
+/**
+ * Repeatedly halts and resumes a tenant without runs; `end` stops this and resolves with the response times of the
+ * halts.
+ */
 function haltWhile({ client }: StepsHarness): { end(): Promise<number[]> } {
   const answered: number[] = [];
   let isOver = false;

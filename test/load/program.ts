@@ -12,7 +12,9 @@ export interface Program {
   readonly address: string;
   /** `host:port` of the client listener; empty when the server has none. */
   readonly edgeAddress: string;
-  /** CPU time of all threads so far, milliseconds; undefined when the system does not report it. */
+  /**
+   * CPU time of all threads since the start of the process, milliseconds; undefined when the system does not report it.
+   */
   cpuMs(): number | undefined;
   /** Sends SIGTERM; resolves when the process has exited. */
   stop(): Promise<void>;
@@ -57,8 +59,8 @@ export async function startProgram(
 }
 
 /**
- * Returns the CPU time of all threads of a process so far, milliseconds; undefined when the system does not report it.
- * Reads fields 14 and 15 of /proc/PID/stat, in units of 10 ms.
+ * Returns the CPU time of all threads of a process since its start, milliseconds; undefined when the system does not
+ * report it. Reads fields 14 and 15 of /proc/PID/stat, in units of 10 ms.
  */
 export function processorMs(pid: number | undefined): number | undefined {
   try {

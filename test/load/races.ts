@@ -66,7 +66,7 @@ class Pace {
   }
 }
 
-/** Runs one agent with the ends that it draws; returns the stop reason that the watcher received. */
+/** Runs one agent with randomly selected competing ends; returns the stop reason that the watcher received. */
 async function race(
   client: WritClient,
   { number, random, pace }: { number: number; random: () => number; pace: Pace },

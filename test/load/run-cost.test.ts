@@ -4,10 +4,10 @@ import type { HarnessOptions, StepsHarness } from './steps/steps-harness.ts';
 
 const WARM_UP = 5;
 const RUNS = 20;
-/** Rise of a budget that fails the test. */
+/** Maximum ratio of a figure to its budget. */
 const TOLERANCE = 1.05;
 
-/** What each run may take: the recorded figures of docs/explanation/performance.md. */
+/** Maximum figures of each run, as recorded in docs/explanation/performance.md. */
 const BUDGETS = {
   'two-step run': { commits: 15, statements: 110, built: 0, calls: 11, signs: 7, verifies: 0 },
   handoff: { commits: 50, statements: 324, built: 61, calls: 30, signs: 13, verifies: 0 },
@@ -30,7 +30,7 @@ const ASKER = {
   tools: ['ask'],
 };
 
-/** Counts many runs, each of which must succeed, and checks the least of them. */
+/** Counts many runs, each of which must succeed, and checks the lowest value of every figure. */
 async function expectWithin(
   kind: keyof typeof BUDGETS,
   harness: StepsHarness,
@@ -46,7 +46,7 @@ async function expectWithin(
       `${name} of a ${kind}:\n${byTable.join('\n')}`,
     ).toBeLessThanOrEqual(budget * TOLERANCE);
   }
-  // A count of nothing would be within every budget.
+  // A counter that counts nothing would pass every budget.
   const { commits, statements, calls, signs } = least;
   expect(Math.min(commits, statements, calls, signs)).toBeGreaterThan(1);
 }

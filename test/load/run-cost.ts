@@ -5,7 +5,7 @@ import { type HarnessOptions, StepsHarness } from './steps/steps-harness.ts';
 /** How long the polls of an idle platform are observed: longer than the interval of the slowest one. */
 const IDLE_MS = 6_000;
 
-/** What a run takes. */
+/** The cost of a run. */
 export interface Cost {
   readonly commits: number;
   readonly statements: number;
@@ -18,13 +18,16 @@ export interface Cost {
 
 /** The counted cost of a kind of run. */
 export interface CountedCost {
-  /** The least of every figure. */
+  /** The lowest value of every figure. */
   readonly least: Cost;
-  /** Statements by table of the run with the fewest, most first. */
+  /** Statements by table of the run with the fewest statements, in descending order. */
   readonly byTable: readonly string[];
 }
 
-/** Starts a platform that counts, and observes its polls before any run: no statement of a run counts as one of them. */
+/**
+ * Starts a platform that counts its work, and records its polls before any run, so that no statement of a run is
+ * mistaken for a poll.
+ */
 export async function startCounted(
   options: Omit<HarnessOptions, 'countHops' | 'countWork'>,
 ): Promise<StepsHarness> {
@@ -38,7 +41,7 @@ export async function startCounted(
   }
 }
 
-/** Starts a run of an agent, approves what it asks, and resolves with its stop reason. */
+/** Starts a run of an agent, approves its requests, and resolves with its stop reason. */
 export async function completeRun(
   { client }: StepsHarness,
   agent: string,
@@ -58,9 +61,9 @@ export async function completeRun(
 }
 
 /**
- * Counts what a run takes by itself on a platform of {@link startCounted} (CO-1): polls and rounds of background loops are not
- * counted, and the least of many runs omits the commits that only a slow machine adds. Work of every run is also work of the
- * least one.
+ * Counts the cost of a run on a platform of {@link startCounted} (CO-1), without polls and rounds of background loops.
+ * Uses the lowest value of many runs, which omits the commits that only a slow machine adds but includes all work that
+ * every run does.
  */
 export async function countCost(
   harness: StepsHarness,
@@ -97,7 +100,7 @@ export async function countCost(
   };
 }
 
-/** What a platform has taken so far. */
+/** The work of a platform since its start. */
 interface Taken {
   readonly cost: Cost;
   readonly byTable: Readonly<Record<string, number>>;
@@ -106,7 +109,8 @@ interface Taken {
 async function taken(harness: StepsHarness): Promise<Taken> {
   const { work, hops } = await harness.counters();
   if (work === undefined) throw new Error('The platform does not count its work.');
-  // Calls to the model provider have spans of a client, too, and tool lists are confirmed by time.
+  // Excludes calls to the model provider, which also have client spans, and ListTools and ReportReceipts, whose number
+  // depends on time.
   const calls = Object.entries(hops)
     .filter(([name]) => name.startsWith('writ.') && !/ListTools|ReportReceipts/.test(name))
     .reduce((sum, [, count]) => sum + count, 0);

@@ -10,13 +10,13 @@ const MB = 1_048_576;
 
 /** Options of {@link runMemory}. */
 export interface RunMemoryOptions {
-  /** Runs before the first measurement, which fill what is allocated once. */
+  /** Number of runs before the first measurement, which fill caches and other one-time allocations. */
   readonly before: number;
   /** Runs in total. */
   readonly runs: number;
 }
 
-/** Live heap of the embedded platform after some runs of two steps, and after many (CO-2). */
+/** Measures the live heap of the embedded platform after `before` and after `runs` two-step runs (CO-2). */
 export async function runMemory({ before, runs }: RunMemoryOptions) {
   const harness = await StepsHarness.start({ counts: [STEPS], flags: ['--expose-gc'] });
   try {
@@ -42,7 +42,10 @@ async function countAll(harness: StepsHarness, runs: number): Promise<void> {
   await Promise.all(Array.from({ length: IN_FLIGHT }, next));
 }
 
-/** The live heap once it shrinks no more: on a busy machine, the work that follows the ends of runs takes its time. */
+/**
+ * Returns the live heap after it has stopped shrinking, because on a busy machine the work after the end of runs takes
+ * longer.
+ */
 async function liveHeap(harness: StepsHarness): Promise<number> {
   for (let before = Number.POSITIVE_INFINITY; ; ) {
     await pause(SETTLE_MS);

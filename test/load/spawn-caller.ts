@@ -19,7 +19,7 @@ export interface SpawnOrder {
 export interface SpawnOutcome {
   readonly instance: string;
   readonly priority: Priority;
-  /** Empty when it was granted. */
+  /** Why the slot was refused; empty when it was granted. */
   readonly reason: string;
   readonly paused: readonly { readonly victim: string; readonly beneficiary: string }[];
 }

@@ -21,9 +21,9 @@ interface Processes {
 }
 
 /**
- * Concurrent acquires from four client processes against max_agents 20 (SB-2, SB-6). With equal priorities 19
- * are granted beside the root; with HIGH among LOW the cap holds at every poll, and every pause has one
- * beneficiary.
+ * Makes concurrent acquires from four client processes with max_agents 20 (SB-2, SB-6). Asserts that 19 acquires of
+ * equal priority are granted, because the root also holds a slot; and that, with acquires of HIGH and LOW priority, the
+ * cap is never exceeded and each pause has one beneficiary.
  */
 export async function spawnCap({ acquires }: { readonly acquires: number }) {
   const stack = new AsyncDisposableStack();

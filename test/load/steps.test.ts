@@ -7,6 +7,6 @@ it('takes three RPCs, one model request and at most six commits per governed ste
   expect(modelRequests).toBe(1);
   const { worker, ...services } = commits;
   expect(services).toEqual({ Generate: 2, ReviewAction: 1, CallTool: 2 });
-  // The step boundary waits for a required commit, but not for long.
+  // The step boundary can share a later required commit, so the worker makes at most one commit per step.
   expect(worker).toBeLessThanOrEqual(1);
 }, 60_000);

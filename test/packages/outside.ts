@@ -17,11 +17,11 @@ export interface Running {
   stop(): Promise<Result>;
 }
 
-/** A folder outside of the repository, with its own npm cache, and without a setting of Writ. */
+/** A folder outside of the repository, with its own npm cache and without any settings of Writ. */
 export interface Outside {
   readonly folder: string;
   readonly registry: Registry;
-  /** Starts a shell command with the Node of the repository first in PATH, or another. */
+  /** Starts a shell command with the Node of the repository, or the one in `node`, first in PATH. */
   start(command: string, options?: { readonly cwd?: string; readonly node?: string }): Running;
   run(
     command: string,
@@ -39,14 +39,14 @@ export function createOutside(registry: Registry): Outside {
   const userconfig = join(folder, '.npmrc');
   writeFileSync(
     userconfig,
-    // A request that hangs would take as long as the test, five minutes by default.
+    // By default, npm would wait five minutes for a hanging request, as long as the test may take.
     `registry=${registry.url}/\ncache=${join(folder, 'npm-cache')}\nfetch-timeout=30000\naudit=false\nfund=false\nupdate-notifier=false\n`,
   );
   const start: Outside['start'] = (command, { cwd = folder, node = process.execPath } = {}) => {
     mkdirSync(cwd, { recursive: true });
     const child = spawn('bash', ['-c', command], {
       cwd,
-      // Nothing of the environment but what every shell has.
+      // Only the environment variables that every shell has.
       env: {
         HOME: folder,
         PATH: [dirname(resolve(node)), process.env.PATH].join(delimiter),

@@ -26,7 +26,10 @@ console.log(agent.name, Object.keys(tools), all.every((each) => typeof each === 
 let outside: Outside;
 let project: string;
 
-/** Packs, and installs every package for users with TypeScript and Node 22; later installs find them in the cache. */
+/**
+ * Packs the packages, and installs those for users in a project with TypeScript and Node 22; later installs use the npm
+ * cache.
+ */
 beforeAll(async () => {
   const { code, output } = await runCommand('node', 'scripts/pack.ts');
   expect(code, output).toBe(0);
@@ -51,13 +54,13 @@ afterAll(async () => {
 
 describe('the packages for npm', () => {
   it.each(USER_PACKAGES)(
-    'publint and attw find nothing in $name (PE-3)',
+    'publint and attw report no problems in $name (PE-3)',
     { timeout: LIVENESS_MS },
     async ({ name, exports }) => {
       const file = name.replace('@', '').replace('/', '-');
       const publint = await runCommand('publint', join(STAGED, file), '--strict');
       expect(publint.code, publint.output).toBe(0);
-      // A package with a command alone has no types.
+      // A package that provides only a command has no types.
       if (Object.keys(exports).length === 0) return;
       const tarball = readdirSync(STAGED).find(
         (each) => each.startsWith(`${file}-0`) && each.endsWith('.tgz'),
@@ -135,7 +138,7 @@ describe('docs/tutorial/own-agent.md', () => {
     const dev = outside.start(`set -e\n${serve}`, { cwd: folder });
     onTestFinished(async () => void (await dev.stop()));
     const up = vi.waitFor(() => expect(dev.output()).toContain('Files are watched'), LIVENESS_MS);
-    // A platform that does not start has ended with the reason.
+    // When the platform fails to start, the command ends and prints the reason.
     await Promise.race([up, dev.ended]);
     expect(dev.output()).toContain('Files are watched');
     expect(dev.output()).toMatch(/^ok +files: /m);

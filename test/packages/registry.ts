@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 const UPSTREAM = 'https://registry.npmjs.org';
 
-/** A registry of npm on this machine. */
+/** A local npm registry. */
 export interface Registry {
   readonly url: string;
   close(): Promise<void>;

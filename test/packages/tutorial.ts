@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-/** What a reader of docs/tutorial/own-agent.md does. */
+/** The steps of docs/tutorial/own-agent.md. */
 export interface Tutorial {
   /** Files to replace, in order. */
   readonly files: readonly { readonly file: string; readonly text: string }[];
@@ -12,7 +12,10 @@ export interface Tutorial {
 const PAGE = join(resolve(import.meta.dirname, '../..'), 'docs/tutorial/own-agent.md');
 const BLOCK = /^(?<before>[^\n]*)\n\n```(?<language>\w+)\n(?<text>[\s\S]*?)^```$/gm;
 
-/** Reads the blocks of the tutorial: a sentence that ends in "Replace `file`:" says what a block is. */
+/**
+ * Reads the code blocks of the tutorial. A block after a line that ends with "Replace `file`:" is the new text of this
+ * file.
+ */
 export function readTutorial(): Tutorial {
   const blocks = [...readFileSync(PAGE, 'utf8').matchAll(BLOCK)].map(({ groups }) => ({
     file: /Replace `(?<file>[^`]+)`:$/.exec(groups?.before ?? '')?.groups?.file,

@@ -1,4 +1,7 @@
-/** `npm run upgrade -- --from REF`: replaces a running platform of another commit by this one, replica by replica. */
+/**
+ * `npm run upgrade -- --from REF`: replaces the replicas of a running platform of another commit with replicas of this
+ * source tree, one at a time.
+ */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { previousBuild } from './previous-build.ts';

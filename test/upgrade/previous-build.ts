@@ -7,8 +7,9 @@ import { changedPackages } from '../../scripts/lock-file.ts';
 const REPOSITORY = resolve(import.meta.dirname, '../..');
 
 /**
- * The commit whose replicas CI replaces by those of this tree (BD-6): the previous release, or a later commit when tables
- * or messages have changed since, so that both builds cannot run side by side. The changelog says when they have.
+ * The commit from which CI upgrades to this tree, replica by replica (BD-6): the previous release, or a later commit if
+ * tables or messages have changed since that release in a way that prevents it from running side by side with this
+ * tree. The changelog lists such changes.
  */
 export const PREVIOUS_COMMIT = '5d77fa605a113e7b772ccdab16558dd2fd255e22';
 
@@ -21,7 +22,7 @@ export interface PreviousBuild {
 }
 
 /**
- * Checks a commit out beside this repository, with the installed packages of this one.
+ * Checks out a commit in a temporary folder, with the installed packages of this repository.
  * @throws Error when the commit does not exist here, or needs other packages
  */
 export function previousBuild(reference: string): PreviousBuild {
@@ -42,7 +43,7 @@ export function isShallowClone(): boolean {
   return git('rev-parse', '--is-shallow-repository') === 'true';
 }
 
-/** Whether the history of this clone has a commit; a shallow clone lacks the older ones. */
+/** Returns whether the history of this clone has a commit; a shallow clone lacks older commits. */
 export function hasCommit(reference: string): boolean {
   try {
     git('cat-file', '-e', `${reference}^{commit}`);
@@ -52,7 +53,7 @@ export function hasCommit(reference: string): boolean {
   }
 }
 
-/** Checks a commit out as {@link previousBuild} does, whichever packages it was written for. */
+/** Checks out a commit as {@link previousBuild} does, regardless of the packages that it needs. */
 export function checkOut(commit: string): PreviousBuild {
   const folder = mkdtempSync(join(tmpdir(), 'writ-previous-'));
   git('worktree', 'add', '--force', '--detach', folder, commit);
@@ -67,7 +68,10 @@ export function checkOut(commit: string): PreviousBuild {
   };
 }
 
-/** Installed packages are shared; the packages of the repository are those of the other tree. */
+/**
+ * Links the third-party packages to those installed in this repository. The links of the `@writ` packages are relative,
+ * so they lead to the packages of the checked-out tree.
+ */
 function linkPackages(folder: string): void {
   const installed = join(REPOSITORY, 'node_modules');
   const packages = join(folder, 'node_modules');

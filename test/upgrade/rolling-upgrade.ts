@@ -31,7 +31,7 @@ export interface RollingUpgrade {
 
 /**
  * Replaces one replica after another of a platform with two replicas of each service, on PostgreSQL and NATS, while
- * runs begin, continue and wait for a person (BD-6, SYS-5). Both builds work side by side between.
+ * runs begin, continue and wait for a person (BD-6, SYS-5). During the replacement, both builds run side by side.
  */
 export async function rollingUpgrade(options: RollingUpgradeOptions): Promise<RollingUpgrade> {
   const { from, to, waiting, during, log = () => undefined } = options;
@@ -52,7 +52,7 @@ export async function rollingUpgrade(options: RollingUpgradeOptions): Promise<Ro
       const code = await replica.stop();
       if (code !== 0) log(`${replica.name} ended with ${code}`);
       await replica.start(to);
-      log(`${replica.name} runs the new build; ${runIds.length} runs so far`);
+      log(`${replica.name} runs the new build; ${runIds.length} runs started`);
     }
     await Promise.all(patient.map((runId) => approve(platform, runId)));
     const outcomes = await Promise.all(runIds.map((runId) => problemOf(platform, runId)));
@@ -63,7 +63,7 @@ export async function rollingUpgrade(options: RollingUpgradeOptions): Promise<Ro
   }
 }
 
-/** Starts a run at any supervisor: the other one may be the one that is replaced. */
+/** Starts a run at any supervisor that accepts it, because one of them may be restarting. */
 async function start({ clients }: DistributedPlatform, script: string): Promise<string> {
   const requestId = newId('req');
   const runId = await eventually(async () => {
@@ -124,7 +124,7 @@ async function problemOf(platform: DistributedPlatform, runId: string): Promise<
   return `${runId} ended with ${result.stopReason} (${result.detail}) after ${refunds.length} refunds.`;
 }
 
-/** Asks until there is an answer; undefined when there is none in time. */
+/** Retries until `ask` returns a value; returns undefined after the timeout. */
 async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T | undefined> {
   for (const until = Date.now() + TIMEOUT_MS; ; ) {
     const answer = await ask();

@@ -15,7 +15,7 @@ const service = (name: ServiceName): ComposeService => compose.services[name] ??
 const schemaFile = requireDeployTool('composeSchema');
 
 describe('docker-compose.yml', () => {
-  it.skipIf(schemaFile === undefined)('is valid by the compose specification', () => {
+  it.skipIf(schemaFile === undefined)('matches the schema of the compose specification', () => {
     const schema = JSON.parse(readFileSync(schemaFile ?? '', 'utf8'));
     const ajv = new Ajv2020({
       strict: false,
@@ -80,7 +80,7 @@ describe('docker-compose.yml', () => {
   });
 
   it.each([...SERVICE_NAMES])(
-    'gives %s settings that it knows and can start with (SYS-5)',
+    'gives %s only supported settings, with which it can start (SYS-5)',
     (name) => {
       const { environment = {}, command, healthcheck, depends_on } = service(name);
       for (const variable of Object.keys(environment)) expect(declared()).toContain(variable);
@@ -97,7 +97,7 @@ describe('docker-compose.yml', () => {
       expect(command).toEqual([name]);
       expect(healthcheck).toMatchObject({
         test: [...healthCommand(), name],
-        // No process of Node every few seconds.
+        // Each check starts a Node process, so the checks are infrequent after the start.
         interval: '30s',
         start_interval: '2s',
       });
@@ -105,7 +105,7 @@ describe('docker-compose.yml', () => {
     },
   );
 
-  it('requires TLS and a certificate for NATS and PostgreSQL, and gives every service one (SYS-4, SYS-6)', () => {
+  it('gives every service a certificate, and requires TLS for NATS and PostgreSQL (SYS-4, SYS-6)', () => {
     for (const name of SERVICE_NAMES) {
       const { environment = {}, volumes } = service(name);
       const { store } = CONFIG_READERS[name](environment);
@@ -152,7 +152,7 @@ describe('docker-compose.yml', () => {
     expect(owners?.network_mode).toBe('none');
   });
 
-  it('pins every image of others by version and digest, also those of the chart and the build (SYS-5)', () => {
+  it('pins every third-party image of compose, chart and Dockerfile by version and digest (SYS-5)', () => {
     const dockerfile = readFileSync(join(ROOT, 'deploy/docker/Dockerfile'), 'utf8');
     const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image = '']) => image);
     const values = readFileSync(join(ROOT, 'deploy/helm/writ/values.yaml'), 'utf8');
@@ -168,7 +168,7 @@ describe('docker-compose.yml', () => {
     expect(compose.services.jaeger?.image).toMatch(/^jaegertracing\/jaeger:2\./);
   });
 
-  it('gives the command the address of the supervisor, on a network of both (PE-2)', () => {
+  it('gives the cli container the address of the supervisor and a shared network (PE-2)', () => {
     const { environment, networks = [] } = compose.services.cli ?? {};
     expect(environment?.WRIT_ADDRESS).toBe(
       `http://supervisor:${readSupervisorConfig({}).edge.port}`,
@@ -176,7 +176,7 @@ describe('docker-compose.yml', () => {
     expect(service('supervisor').networks).toEqual(expect.arrayContaining([...networks]));
   });
 
-  it('publishes ports on loopback only, and the public port unchanged', () => {
+  it('publishes ports on loopback only, and the public port as 8080', () => {
     const published = services.flatMap(([, { ports = [] }]) => ports);
     for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:/);
     expect(service('supervisor').ports).toEqual([
@@ -187,7 +187,7 @@ describe('docker-compose.yml', () => {
     ]);
   });
 
-  it('tells external agents the address of agent-proxy, which accepts it as a host (AP-1)', () => {
+  it('gives external agents a URL with a host name that agent-proxy accepts (AP-1)', () => {
     const { environment = {} } = service('supervisor');
     const { endpoint, hosts } = readAgentProxyConfig(service('agent-proxy').environment ?? {});
     const { hostname, port, pathname } = new URL(environment.WRIT_AGENT_PROXY_URL ?? '');
@@ -198,7 +198,7 @@ describe('docker-compose.yml', () => {
     });
     expect(endpoint.host).toBe('0.0.0.0');
     expect(hosts).toEqual(expect.arrayContaining([hostname, 'agent-proxy']));
-    // A container of an agent reaches nothing else on this network.
+    // On this network, an agent container can reach only agent-proxy.
     expect(compose.networks.agents?.internal).toBe(true);
     const there = services.filter(([, { networks = [] }]) => networks.includes('agents'));
     expect(there.map(([name]) => name)).toEqual(['agent-proxy']);
@@ -230,7 +230,7 @@ describe('docker-compose.yml', () => {
   });
 });
 
-/** Every setting that the settings page, or the code that reads settings, names. */
+/** Returns the names of all settings in the settings reference and in the code that reads settings. */
 function declared(): Set<string> {
   const files = globSync(
     ['docs/reference/settings.md', 'libs/service/src/**/*.ts', 'examples/refund-desk/models.yaml'],

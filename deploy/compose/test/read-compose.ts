@@ -27,7 +27,7 @@ export interface ComposeService {
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
 }
 
-/** The file. */
+/** The parsed docker-compose.yml. */
 export interface Compose {
   readonly services: Readonly<Record<string, ComposeService>>;
   readonly networks: Readonly<Record<string, { readonly internal?: boolean } | null>>;

@@ -18,7 +18,7 @@ describe('the models of the image', () => {
       { OPENAI_BASE_URL: 'http://models:1/v1', OPENAI_API_KEY: 'sk-1' },
     ],
   ])(
-    'answer at the provider that %s names, and never get a key at the simulator (SYS-5)',
+    'select the provider or the simulator for %s, without sending a key to the simulator (SYS-5)',
     (_, set, chosen) => {
       const env = {
         OPENAI_BASE_URL: '',
@@ -31,7 +31,7 @@ describe('the models of the image', () => {
     },
   );
 
-  it('stay as they are where no simulator runs (SYS-5)', () => {
+  it('do not change if no simulator is configured (SYS-5)', () => {
     const env: NodeJS.ProcessEnv = {};
     chooseModels(env);
     expect(env).toEqual({});

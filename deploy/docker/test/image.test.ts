@@ -28,11 +28,11 @@ const START = 'deploy/docker/start.ts';
 
 type Program = ChildProcessByStdio<null, Readable, Readable>;
 
-/** The end of a program: its exit status, and what it wrote to stderr. */
+/** The result of a program: its exit status and its output on stderr. */
 const SUCCESS = { status: 0, report: '' };
 const REFUSED = { status: 1, report: expect.stringContaining('ECONNREFUSED') };
 
-/** Makes a folder read-only except for root, or writable by its owner again. */
+/** Makes a folder read-only (root can still write), or writable by its owner again. */
 function setWritable(folder: string, isWritable: boolean): void {
   const [dirMode, fileMode] = isWritable ? [0o755, 0o644] : [0o555, 0o444];
   chmodSync(folder, 0o755);
@@ -56,7 +56,7 @@ describe('the contents of the image, assembled in a folder', () => {
   const image = join(folder, 'app');
   const data = join(folder, 'data');
   const children: Program[] = [];
-  /** What the programs that still run wrote to stderr; only errors are logged there. */
+  /** Standard error of the programs that `start` has started; they write only errors to it. */
   let errors = '';
   let parts: Parts;
   let before: string[];
@@ -130,7 +130,7 @@ describe('the contents of the image, assembled in a folder', () => {
   });
 
   it.each([...SERVICE_NAMES])(
-    'start %s, and its health check answers (SYS-2, SYS-5)',
+    'start %s with a successful health check (SYS-2, SYS-5)',
     async (service) => {
       const env = {
         [variable(service, 'PORT')]: '0',
@@ -147,7 +147,7 @@ describe('the contents of the image, assembled in a folder', () => {
 
   it('distinguish a hung service from one that is not serving (SYS-4)', async () => {
     const service = 'spawn-budget';
-    // Another one runs in the data folder of the other tests.
+    // Uses a separate data folder, because another instance runs in the data folder of the other tests.
     const address = await start(service, {
       [variable(service, 'PORT')]: '0',
       WRIT_DATA: join(data, 'hung'),
@@ -194,7 +194,8 @@ describe('the contents of the image, assembled in a folder', () => {
       expect(existsSync(join(folder, service, `keys/${service}.jwks.json`))).toBe(true);
     expect(await health(tls('spawn-budget'))).toEqual(SUCCESS);
     expect(await health({})).toMatchObject({ status: 1 });
-    // A certificate of another authority permits no calls, but gets a response.
+    // With a certificate of another authority, calls fail, but `alive` succeeds, because the service responds to the
+    // TLS handshake.
     const foreign = join(data, 'foreign');
     await ended(['prepare', foreign]);
     const strange = Object.fromEntries(

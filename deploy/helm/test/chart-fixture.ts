@@ -2,7 +2,7 @@ import type { ServiceName } from '@writ/identity';
 import { requireDeployTool } from '../../../scripts/deploy-tools.ts';
 import type { Manifest } from './render-chart.ts';
 
-/** The program of Helm; undefined where it is not installed. */
+/** Path of the helm binary; undefined if it is not installed. */
 export const helm = requireDeployTool('helm');
 
 /** The internal ports of the services. */

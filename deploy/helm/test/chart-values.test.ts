@@ -11,7 +11,7 @@ describe.skipIf(helm === undefined)('a configured chart', () => {
     manifests = manifestsOf(renderChart(helm ?? '', EVERYTHING));
   });
 
-  it('gives every service the limits on PostgreSQL that are set, and no others', () => {
+  it('passes the configured PostgreSQL pool size and timeouts to every service, and rejects invalid ones', () => {
     for (const { spec } of all('Deployment')) {
       const { env } = spec.template.spec.containers[0] as {
         env: { name: string; value: string }[];
@@ -48,7 +48,7 @@ describe.skipIf(helm === undefined)('a configured chart', () => {
         expect(variable(`WRIT_NATS_${name}`)?.value).toBe(`/etc/writ/tls/${file}`);
       const [secret = '', parameters] = variable(own)?.value?.split('?') ?? [];
       expect(names).toContain(/^\$\((\w+)\)$/.exec(secret)?.[1]);
-      // Kubernetes expands only variables that are declared before.
+      // Kubernetes expands only variables that are declared earlier in the list.
       expect(names.indexOf('SECRET_DATABASE_URL')).toBeLessThan(names.indexOf(own));
       expect(Object.fromEntries(new URLSearchParams(parameters))).toEqual({
         sslmode: 'verify-full',
@@ -83,7 +83,7 @@ describe.skipIf(helm === undefined)('a configured chart', () => {
     expect(() => imagesWith({ repository, digest: 'sha256:short' })).toThrow(/digest/);
   });
 
-  it('runs agent-proxy only where it is enabled, and the other services in any case (AP-1)', () => {
+  it('runs agent-proxy only if it is enabled, and always runs the other services (AP-1)', () => {
     const without = renderChart(helm ?? '');
     expect(without).not.toContain('agent-proxy');
     expect(without).not.toContain('AGENT_PROXY');

@@ -17,7 +17,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
   });
 
   it.skipIf(kubernetesValidate === undefined)(
-    'renders manifests that Kubernetes knows, with everything on and with nothing (SYS-5)',
+    'renders valid Kubernetes manifests with all options and with defaults (SYS-5)',
     () => {
       validateManifests(kubernetesValidate ?? '', text);
       validateManifests(kubernetesValidate ?? '', renderChart(helm ?? ''));
@@ -26,7 +26,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     },
   );
 
-  it('has two replicas of each service behind a headless name, and keeps one through disruptions (SYS-5)', () => {
+  it('gives each service two replicas, a headless Service and a PodDisruptionBudget (SYS-5)', () => {
     for (const service of SERVICE_NAMES) {
       const named = (kind: string) =>
         all(kind).find(({ metadata }) => metadata.name === `writ-${service}`)?.spec;
@@ -37,7 +37,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     }
   });
 
-  it('gives every service a writable volume for the marker of its store, which can be a claim (BD-4)', () => {
+  it('mounts a writable volume for store markers, which can be a PersistentVolumeClaim (BD-4)', () => {
     const mounted = (rendered: readonly Manifest[], service: ServiceName) => {
       const { containers, volumes } = deployment(rendered, service).spec.template.spec;
       const [{ env, volumeMounts }] = containers;
@@ -56,7 +56,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     }
   });
 
-  it('has an autoscaler, an Ingress and a PodMonitor only where they are enabled (SYS-5)', () => {
+  it('has an autoscaler, an Ingress and a PodMonitor only if they are enabled (SYS-5)', () => {
     const kinds = ['HorizontalPodAutoscaler', 'Ingress', 'PodMonitor'];
     for (const kind of kinds) expect(all(kind)).toEqual([]);
     const values = {
@@ -71,7 +71,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
       minReplicas: 2,
       maxReplicas: 9,
     });
-    // The autoscaler decides; a number of replicas in the Deployment would undo it at each upgrade.
+    // The autoscaler sets the number of replicas; a value in the Deployment would overwrite it at each upgrade.
     expect(deployment(rendered, 'agent-worker').spec.replicas).toBeUndefined();
     expect(specOf('Ingress')?.rules[0]).toMatchObject({ host: 'writ.example.com' });
     expect(specOf('PodMonitor')?.podMetricsEndpoints).toMatchObject([{ honorLabels: true }]);

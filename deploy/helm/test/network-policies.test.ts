@@ -15,8 +15,8 @@ const SERVED_BY: Readonly<Record<string, readonly ServiceName[]>> = {
 };
 
 /**
- * Required connections by the caller table: a service reaches the services that it may call, and those whose
- * signatures it verifies, to fetch their keys: its callers, and spawn-budget if it requires a slot grant.
+ * Returns the connections that the caller table requires. A service connects to the services that it may call. To fetch
+ * signing keys, it also connects to its callers, and to spawn-budget if one of its RPCs requires a slot grant.
  */
 function neededReach(): Set<string> {
   const reach = new Set<string>();
@@ -86,7 +86,7 @@ describe.skipIf(helm === undefined)('the network policies of the chart', () => {
     } finally {
       policies = whole;
     }
-    // By default both reach public addresses, and no private ones.
+    // By default, the meter and the gateway can reach public addresses but no private addresses.
     expect(who({ address: '203.0.113.1' }, 443)).toEqual(['execution-meter', 'tool-gateway']);
     for (const address of ['10.1.2.3', '169.254.169.254', '192.168.1.1', '172.20.0.1'])
       expect([address, who({ address }, 443)]).toEqual([address, []]);
@@ -129,7 +129,7 @@ describe.skipIf(helm === undefined)('the network policies of the chart', () => {
       agent,
     ])
       for (const port of ports) expect(canReach(policies, agent, other, port)).toBe(false);
-    // No service reaches an agent: it only calls.
+    // No service can reach an agent; agents only make calls.
     expect(who(agent, 443)).toEqual([]);
     const clients = [{ podSelector: { matchLabels: agent.labels } }];
     const whole = policies;

@@ -25,8 +25,8 @@ interface Rule {
 }
 
 /**
- * Whether NetworkPolicies permit a TCP connection: the policies of the client must permit the egress, and
- * those of the server the ingress.
+ * Returns whether NetworkPolicies permit a TCP connection: the policies of the client must permit the egress, and the
+ * policies of the server must permit the ingress.
  */
 export function canReach(
   policies: readonly Manifest[],

@@ -59,7 +59,11 @@ function inFolder(work: (folder: string) => string): string {
   }
 }
 
-/** Validates manifests with the schemas of Kubernetes, without unknown fields. @throws Error naming what is invalid */
+/**
+ * Validates manifests against the schemas of Kubernetes; unknown fields are invalid.
+ * @throws Error if a manifest is
+ * invalid
+ */
 export function validateManifests(kubernetesValidate: string, text: string): void {
   inFolder((folder) => {
     const file = join(folder, 'manifests.yaml');

@@ -55,7 +55,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
     manifests = manifestsOf(text);
   });
 
-  it('are not rendered by default, and one by one (SYS-5)', () => {
+  it('are not rendered by default, and can be enabled one by one (SYS-5)', () => {
     const kinds = (values: object) =>
       manifestsOf(renderChart(helm ?? '', values))
         .filter(({ kind }) => kind === 'StatefulSet' || kind === 'ConfigMap')
@@ -74,7 +74,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
     expect(() => kinds({ trial: { nats: { replicas: 3 } } })).toThrow(/replicas/);
   });
 
-  it.skipIf(kubernetesValidate === undefined)('are manifests that Kubernetes knows (SYS-5)', () => {
+  it.skipIf(kubernetesValidate === undefined)('are valid Kubernetes manifests (SYS-5)', () => {
     validateManifests(kubernetesValidate ?? '', text);
     const values = { trial: { nats: { enabled: true, storageClassName: 'fast', storage: '1Gi' } } };
     const other = renderChart(helm ?? '', values);
@@ -82,7 +82,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
     expect(other).toContain('storageClassName: fast');
   });
 
-  it('get the roles, users and settings of the files of compose (SYS-6)', () => {
+  it('have the same roles, users and settings as the compose deployment (SYS-6)', () => {
     const files = { postgres: ['roles.sql', 'pg_hba.conf'], nats: ['nats-server.conf'] };
     files.nats.push('nats-server-tls.conf', 'users.conf');
     for (const name of SERVERS) {
@@ -110,7 +110,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
       const names = variables.map((each) => each.name);
       const { value = '' } = variables.find((each) => each.name === own) ?? {};
       const [, variable = ''] = /\$\((\w+)\)/.exec(value) ?? [];
-      // Kubernetes expands only variables that are declared before.
+      // Kubernetes expands only variables that are declared earlier in the list.
       expect(names.indexOf(variable)).toBeGreaterThan(-1);
       expect(names.indexOf(variable)).toBeLessThan(names.indexOf(own));
       const url = new URL(value.replace(`$(${variable})`, 'secret'));
@@ -129,7 +129,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
     expect(() => renderChart(helm ?? '', parameters)).toThrow(/database.parameters/);
   });
 
-  it('and the services need exactly the Secrets that trial-secrets.ts writes (SYS-6)', async () => {
+  it('and the services use exactly the Secrets that trial-secrets.ts creates (SYS-6)', async () => {
     const { list, apiKey } = await trialSecrets('writ');
     const written = list.items.flatMap(({ metadata, stringData }) =>
       Object.keys(stringData).map((key) => `${metadata.name} ${key}`),
@@ -157,7 +157,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
     }
   });
 
-  it('have the restrictions of the services, and keep their data in a volume (SYS-6)', () => {
+  it('have the same security context as the services, and store their data in a volume (SYS-6)', () => {
     const [container] = podOf(service('supervisor')).containers;
     for (const name of SERVERS) {
       const { securityContext, containers, automountServiceAccountToken, enableServiceLinks } =
@@ -183,7 +183,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
     }
   });
 
-  it('are reached by the services that use them, and reach nothing (SYS-6)', () => {
+  it('accept connections only from the services that use them, and open no connections (SYS-6)', () => {
     const policies = manifests.filter(({ kind }) => kind === 'NetworkPolicy');
     const placeOf = ({ spec }: Manifest): Place => ({ labels: spec.template.metadata.labels });
     const using = { postgres: SERVICE_NAMES, nats: CORE_SERVICES };
@@ -212,7 +212,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
     expect(open.filter(({ kind }) => kind === 'NetworkPolicy')).toEqual([]);
   });
 
-  it('are named in the notes, with a warning against production (SYS-5)', () => {
+  it('are named in the notes, with a warning against use in production (SYS-5)', () => {
     const trial = notesOf(helm ?? '', { ...TRIAL, edge: { tlsSecret: 'edge' } });
     expect(trial).toContain('writ-postgres, writ-postgres-tls');
     expect(trial).toContain('writ-nats, writ-nats-tls');
@@ -227,7 +227,7 @@ describe.skipIf(helm === undefined)('the trial servers of the chart', () => {
   });
 });
 
-/** Keys of Secrets without which a workload does not start, or that it reads: `<Secret> <key>`. */
+/** Returns the required and optional Secret keys of a workload, as `<Secret> <key>`. */
 function secretKeysOf({ spec }: Manifest): string[] {
   const { containers, volumes } = spec.template.spec;
   const variables: readonly Variable[] = containers[0].env;

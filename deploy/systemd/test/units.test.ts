@@ -46,11 +46,12 @@ function environmentOf(service: ServiceName): Record<string, string> {
 }
 
 describe('the systemd units', () => {
-  it.skipIf(!hasSystemd())('are valid for systemd, which names an unknown setting (SYS-5)', () => {
+  it.skipIf(!hasSystemd())('pass systemd-analyze, which reports an unknown setting (SYS-5)', () => {
     const verify = (unit: string): string => {
       const folder = mkdtempSync(join(tmpdir(), 'writ-units-'));
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-      // Node has another path on this machine, and nothing is installed below /opt.
+      // Replaces the path of Node, which may differ on this machine, and removes the link to the documentation, because
+      // nothing is installed below /opt.
       writeFileSync(
         join(folder, 'writ@.service'),
         unit.replace('/usr/local/bin/node', process.execPath).replace(/^Documentation=.*$/m, ''),
@@ -68,21 +69,24 @@ describe('the systemd units', () => {
     expect(verify(UNIT.replace('RestartSec', 'RestrtSec'))).toContain('RestrtSec');
   });
 
-  it.each(SERVICE_NAMES)('give %s settings that it knows and can start with (SYS-5)', (service) => {
-    const env = environmentOf(service);
-    const config = CONFIG_READERS[service](env);
-    const { tls, nats, addressOf } = readProcessSettings(env);
-    expect(() => rejectMisspelt(env)).not.toThrow();
-    expect(config.store).toMatchObject({ dialect: 'postgres' });
-    expect(config.dataDir).toBe(`/var/lib/writ/${service}`);
-    expect(tls).toBeDefined();
-    // agent-proxy publishes no events.
-    expect(nats !== undefined).toBe(CORE_SERVICES.some((name) => name === service));
-    for (const other of SERVICE_NAMES)
-      expect(addressOf(other)).toBe(`127.0.0.1:${CONFIG_READERS[other]({}).port}`);
-  });
+  it.each(SERVICE_NAMES)(
+    'give %s only supported settings, with which it can start (SYS-5)',
+    (service) => {
+      const env = environmentOf(service);
+      const config = CONFIG_READERS[service](env);
+      const { tls, nats, addressOf } = readProcessSettings(env);
+      expect(() => rejectMisspelt(env)).not.toThrow();
+      expect(config.store).toMatchObject({ dialect: 'postgres' });
+      expect(config.dataDir).toBe(`/var/lib/writ/${service}`);
+      expect(tls).toBeDefined();
+      // agent-proxy publishes no events.
+      expect(nats !== undefined).toBe(CORE_SERVICES.some((name) => name === service));
+      for (const other of SERVICE_NAMES)
+        expect(addressOf(other)).toBe(`127.0.0.1:${CONFIG_READERS[other]({}).port}`);
+    },
+  );
 
-  it('run each service as a user of its own, who has no privileges (SYS-6)', () => {
+  it('run each service as a separate unprivileged user (SYS-6)', () => {
     const users = read('writ.sysusers').match(/^u \S+/gm);
     expect(users).toEqual(SERVICE_NAMES.map((name) => `u writ-${name}`));
     expect(UNIT).toMatch(/^User=writ-%i$/m);

@@ -13,7 +13,7 @@ export async function createTools({ dataDir }: ToolContext): Promise<Tools> {
     },
     read_stock: async () => ({ rope_metres: 900, lanterns: 3 }),
     send_report: async ({ text }, { runId }) => {
-      if (typeof text !== 'string') throw new ToolFailure('text must be a text.');
+      if (typeof text !== 'string') throw new ToolFailure('text must be a string.');
       return { status: 'ok', number: sendReport(dataDir, { text, run_id: runId }) };
     },
   };

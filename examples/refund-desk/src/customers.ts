@@ -42,7 +42,7 @@ const CUSTOMERS: ReadonlyMap<number, { readonly customer: Customer; readonly bil
     ],
   ]);
 
-/** The customer with this number and their billing; undefined when it does not exist. */
+/** Returns the customer with this id and the billing data; undefined if no customer has this id. */
 export function findCustomer(userId: number) {
   return CUSTOMERS.get(userId);
 }

@@ -47,8 +47,8 @@ const TABLES = `
 `;
 
 /**
- * The ledger: one row for each refund and each email, durable before the tool returns. An existing key
- * keeps its row, so that a repeat moves no money (TG-5).
+ * The ledger: one row for each refund and each email, durable before the tool returns. Writing an existing key again
+ * does not change its row, so that a repeated call does not pay twice (TG-5).
  */
 export class RefundLedger {
   readonly #database: DatabaseSync;

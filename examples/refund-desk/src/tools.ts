@@ -121,12 +121,12 @@ function refused(error: string): { readonly status: string; readonly error: stri
   return { status: 'error', error };
 }
 
-/** Reports that nothing was done, so that the call does not count as unknown. */
+/** Throws a ToolFailure if the call was cancelled before execution, so that its outcome is not recorded as unknown. */
 function refuseWhenStopped({ signal }: ToolCall): void {
   if (signal.aborted) throw new ToolFailure('The call was cancelled before anything was done.');
 }
 
-/** The same for every repeat of a call. */
+/** Returns a suffix for ids that is the same for every repeat of a call. */
 function suffix({ idempotencyKey }: ToolCall): string {
   return sha256Hex(idempotencyKey).slice(0, 12);
 }
@@ -137,7 +137,9 @@ function numberOf(args: JsonObject, name: string): number {
   throw new ToolFailure(`${name} must be a number.`);
 }
 
-/** The amount in cents; undefined if it has fractions of a cent: what a person approved is never rounded. */
+/**
+ * Returns the amount in cents; undefined if it has fractions of a cent, because an approved amount is never rounded.
+ */
 function centsOf(usd: number): number | undefined {
   const cents = Math.round(usd * 100);
   return cents / 100 === usd ? cents : undefined;
@@ -146,5 +148,5 @@ function centsOf(usd: number): number | undefined {
 function textOf(args: JsonObject, name: string): string {
   const value = args[name];
   if (typeof value === 'string') return value;
-  throw new ToolFailure(`${name} must be text.`);
+  throw new ToolFailure(`${name} must be a string.`);
 }

@@ -83,7 +83,7 @@ describe('issue_refund', () => {
     ]);
   });
 
-  it('moves money once per key, also after a restart, and returns the first result (TG-5)', async () => {
+  it('pays once per key, even after a restart, and returns the first result (TG-5)', async () => {
     const first = await refund();
     expect(await refund({ amount_usd: 5 })).toEqual(first);
     await tools[Symbol.asyncDispose]?.();
@@ -110,7 +110,7 @@ describe('issue_refund', () => {
       { amount_usd: 1200.01 },
       { error: 'refund_exceeds_last_charge', max_refund_usd: 1200 },
     ],
-  ])('refuses %s and books nothing', async (_, over, expected) => {
+  ])('rejects %s and records no refund', async (_, over, expected) => {
     expect(await refund(over)).toEqual({ status: 'error', ...expected });
     expect(readLedger(dataDir).refunds).toEqual([]);
   });

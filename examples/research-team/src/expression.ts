@@ -31,8 +31,7 @@ const FUNCTIONS: ReadonlyMap<
 ]);
 
 /**
- * The value of an arithmetic expression. `^` binds strongest and to the right, then signs, then
- * `* / %`, then `+ -`.
+ * The value of an arithmetic expression. Precedence, highest first: `^` (right-associative), signs, `* / %`, `+ -`.
  * @throws ToolFailure for a syntax error, or a value that is not finite or not exact
  */
 export function evaluate(text: string): number {
@@ -46,7 +45,9 @@ export function evaluate(text: string): number {
     );
   }
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw new ToolFailure('The value is past 2^53 and cannot be represented exactly.');
+    throw new ToolFailure(
+      'The magnitude of the value is 2^53 or more; such integers cannot be represented exactly.',
+    );
   }
   // `+ 0` turns -0 into 0, which JSON parsers treat differently.
   return (Number.isInteger(value) ? value : Number(value.toPrecision(DIGITS))) + 0;

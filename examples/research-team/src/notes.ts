@@ -31,14 +31,14 @@ export function createNote(dataDir: string): ToolFunction {
 function writeNote(folder: string, name: string, text: string): number {
   const size = Buffer.byteLength(text);
   if (size > MAX_TEXT_BYTES) {
-    throw new ToolFailure(`text holds at most ${MAX_TEXT_BYTES} bytes; this is ${size}.`);
+    throw new ToolFailure(`text must have at most ${MAX_TEXT_BYTES} bytes, not ${size}.`);
   }
   const others = listNotes(folder).filter((note) => note.name !== name);
   const total = others.reduce((sum, note) => sum + note.size_bytes, size);
   if (others.length >= MAX_NOTES) throw new ToolFailure(`A run keeps at most ${MAX_NOTES} notes.`);
   if (total > MAX_BYTES) {
     throw new ToolFailure(
-      `The notes of a run hold at most ${MAX_BYTES} bytes; this makes ${total}.`,
+      `The notes of a run must have at most ${MAX_BYTES} bytes in total, not ${total}.`,
     );
   }
   mkdirSync(folder, { recursive: true });

@@ -29,5 +29,5 @@ export async function createTools({ dataDir, clock }: ToolContext): Promise<Tool
 function textOf(args: JsonObject, name: string): string {
   const value = args[name];
   if (typeof value === 'string') return value;
-  throw new ToolFailure(`${name} must be a text.`);
+  throw new ToolFailure(`${name} must be a string.`);
 }

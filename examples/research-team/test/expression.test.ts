@@ -40,7 +40,7 @@ describe('expressions of the calculator', () => {
     ['1 / 0', 'no finite value'],
     ['sqrt(-1)', 'no finite value'],
     ['9 ^ 999', 'no finite value'],
-    ['2 ^ 53', 'past 2^53'],
+    ['2 ^ 53', '2^53 or more'],
     ['('.repeat(100), 'nested deeper than 64'],
     ['-'.repeat(100), 'nested deeper than 64'],
     ['1+'.repeat(600), 'longer than 1000 characters'],

@@ -1,6 +1,6 @@
 /**
  * Counts the transactions and round trips of a service to PostgreSQL; loaded with `--import` before the service.
- * Each connection to the socket {@link COUNTS_SOCKET} receives the counts so far as JSON.
+ * Each connection to the socket {@link COUNTS_SOCKET} receives the current counts as JSON.
  */
 import { createRequire } from 'node:module';
 import { createServer, type Socket } from 'node:net';
@@ -9,13 +9,15 @@ import { isMainThread } from 'node:worker_threads';
 /** The environment variable with the path of the socket. */
 const COUNTS_SOCKET = 'BENCH_COUNTS_SOCKET';
 
-/** The traffic of a process to PostgreSQL so far. */
+/** The traffic of a process to PostgreSQL since its start. */
 export interface PostgresTraffic {
   /** Transactions, statements outside of transactions included. */
   readonly transactions: number;
   /** Flushes of the protocol writer: statements that are sent together are one round trip. */
   readonly roundTrips: number;
-  /** Round trips by what they send: verb and table of each statement, and whether it is a transaction of its own. */
+  /**
+   * Round trips by content: verb and table of each statement, and whether the statement runs outside of a transaction.
+   */
   readonly byContent: Readonly<Record<string, number>>;
 }
 
@@ -31,7 +33,7 @@ const FUNCTION = /^\s*select\s+(pg_\w+)\(/i;
 function countTraffic(): PostgresTraffic {
   const traffic = { transactions: 0, roundTrips: 0, byContent: {} as Record<string, number> };
   const open = new WeakSet<PgClient>();
-  /** What a client has queried since its last flush. */
+  /** Statements of each client since its last flush. */
   const unsent = new WeakMap<PgClient, string[]>();
   const flushed = (client: PgClient): void => {
     traffic.roundTrips += 1;
@@ -72,7 +74,7 @@ function countTraffic(): PostgresTraffic {
   return traffic;
 }
 
-/** The client of libs/store: a dependency of that package, not of this program. */
+/** Returns the pg client class that libs/store uses; pg is a dependency of libs/store, not of this program. */
 function pgClient(): { readonly prototype: PgClient } {
   return createRequire(import.meta.resolve('@writ/store'))('pg').Client;
 }

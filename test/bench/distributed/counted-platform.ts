@@ -10,7 +10,7 @@ import { twoStepExample } from '../../load/two-step-example.ts';
 import type { PostgresTraffic } from './count-round-trips.ts';
 
 const COUNTER = new URL('count-round-trips.ts', import.meta.url).href;
-/** PostgreSQL as it is installed: a commit is on disk when it returns. */
+/** Default durability of PostgreSQL: a commit is on disk when it returns. */
 const DURABLE = { fsync: 'on', full_page_writes: 'on', shared_buffers: '128MB' };
 
 /** Starts a platform whose services count their traffic. */
@@ -42,7 +42,7 @@ export async function twoSteps({ client }: DistributedPlatform): Promise<void> {
   if (stopReason !== 'success') throw new Error(`A run ended with ${stopReason}.`);
 }
 
-/** Starts runs of two steps, of which `inFlight` are in flight, and resolves when all have succeeded. */
+/** Makes two-step runs, `inFlight` at a time, and resolves when all have succeeded. */
 export async function runAll(
   platform: DistributedPlatform,
   { runs, inFlight }: { readonly runs: number; readonly inFlight: number },
@@ -60,7 +60,7 @@ export async function runAll(
 /** The socket on which a replica reports its traffic. */
 const socketOf = (folder: string, replica: string): string => join(folder, `${replica}.sock`);
 
-/** The traffic of every service so far. */
+/** Returns the traffic of every service since its start. */
 export async function trafficAt(
   platform: DistributedPlatform,
   sockets: string,

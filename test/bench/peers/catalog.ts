@@ -9,7 +9,7 @@ export interface PeerEntry {
   readonly package?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly needsPostgres?: true;
-  /** What limits a run, as the program uses the library. */
+  /** The limits on a run that the program sets with the library. */
   readonly enforces: string;
   /** What survives a crash. */
   readonly durable: string;

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- peers` installs the packages of the peers in a folder of their own, which no other program uses:
- * the project does not depend on them. Does nothing when they are installed.
+ * Installs the packages of the peers for `npm run bench -- peers` in a separate folder, because the project does not
+ * depend on them. Does nothing when they are installed.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -29,7 +29,7 @@ export async function installPackages(): Promise<string> {
   console.log('installing the packages of the peers, which takes a minute or more');
   mkdirSync(FOLDER, { recursive: true });
   for (const name of FILES) copyFileSync(join(import.meta.dirname, name), join(FOLDER, name));
-  // No peer needs what an install script would compile or download.
+  // No peer needs the files that install scripts would compile or download.
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund'];
   const { code, output } = await runCommandIn(FOLDER, 'npm', 'ci', ...flags);
   if (code !== 0) throw new Error(`npm ci failed:\n${output}`);

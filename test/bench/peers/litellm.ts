@@ -28,7 +28,7 @@ export function hasLiteLlm(): boolean {
 }
 
 /**
- * Installs the pinned version, of 750 MB, in a virtual environment that nothing else uses; does nothing when it is installed.
+ * Installs the pinned version (750 MB) in a separate virtual environment; does nothing when it is already installed.
  * @throws Error with the output of Python
  */
 export async function installLiteLlm(): Promise<void> {
@@ -47,7 +47,8 @@ export async function installLiteLlm(): Promise<void> {
 }
 
 /**
- * Starts the proxy in front of a model, with one worker and without a database, as its documentation does it first.
+ * Starts the proxy in front of a model, with one worker and without a database, as in the first example of its
+ * documentation.
  * @param alias name of the model for clients
  */
 export async function startLiteLlm(modelUrl: string, alias: string): Promise<LiteLlm> {
@@ -56,7 +57,7 @@ export async function startLiteLlm(modelUrl: string, alias: string): Promise<Lit
   const params = { model: `openai/${alias}`, api_base: modelUrl, api_key: 'none' };
   const models = [{ model_name: alias, litellm_params: params }];
   writeFileSync(config, JSON.stringify({ model_list: models }));
-  // It refuses to start with a weak one.
+  // LiteLLM refuses to start with a weak key.
   const key = `sk-${randomBytes(24).toString('hex')}`;
   const child = spawn(
     join(BIN, 'litellm'),

@@ -1,12 +1,13 @@
 /**
- * A model in a process of its own that answers at once: first a call of the tool, then, when the conversation has the
- * result of the tool, the answer. It counts by the first segment of the path, the peer that calls; GET returns the counts.
+ * A model in a separate process that answers at once: first with a call of the tool, then, when the conversation
+ * contains the tool result, with the answer. It counts requests by the first path segment, which names the calling
+ * peer; GET returns the counts.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ANSWER } from './serve-peer.ts';
 
-/** What the model has seen of a peer. */
+/** Number of requests that the model has received from a peer. */
 export interface ModelCounts {
   /** Requests without the result of a tool. */
   readonly first: number;

@@ -1,4 +1,4 @@
-/** The entry of the model catalog for the scripted model of the measurement, which needs no limit of its own. */
+/** Returns the model catalog entry of the scripted model; its limits are too high to affect the measurement. */
 export const peerModel = (name: string, baseUrl: string | undefined) => ({
   base_url: baseUrl,
   api_key_env: 'PEER_KEY',

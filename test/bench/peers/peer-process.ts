@@ -18,7 +18,7 @@ export interface Peer {
   close(): Promise<void>;
 }
 
-/** What the programs of all peers need. */
+/** The dependencies of the peer programs. */
 export interface PeerSurroundings {
   /** Folder whose node_modules has the packages. */
   readonly packages: string;

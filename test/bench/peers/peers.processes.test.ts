@@ -8,12 +8,14 @@ import { type Surroundings, startSurroundings } from './surroundings.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const RUNS = 3;
-/** Peers whose packages the project has itself. */
+/** Peers whose packages are dependencies of the project. */
 const ALWAYS = ['direct', 'agent-proxy', 'writ'];
 
 const packages = installedPackages();
 if (packages === undefined) {
-  process.stderr.write('skipped: peers that npm run bench -- peers installs\n');
+  process.stderr.write(
+    'skipped: peers whose packages are not installed (npm run bench -- peers installs them)\n',
+  );
 }
 const startable = PEERS.filter(
   ({ id, needsPostgres }) =>

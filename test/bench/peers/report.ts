@@ -13,11 +13,11 @@ export interface PeerFigures {
   readonly p50Ms?: number;
   /** Runs per second with 16 in flight; undefined when it was not measured. */
   readonly perSecond?: number;
-  /** Why it was not measured. */
+  /** Why the peer was not measured. */
   readonly error?: string;
 }
 
-/** What `npm run bench -- peers` writes. */
+/** The report of `npm run bench -- peers`. */
 export interface PeerReport {
   /** RFC 3339. */
   readonly measuredAt: string;

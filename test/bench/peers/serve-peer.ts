@@ -1,6 +1,6 @@
 import { measure, type Operation, type Speed } from '../measure.ts';
 
-/** What the parent process asks of a peer: a measurement, or a number of runs one after another. */
+/** A request of the parent process to a peer: a measurement, or a number of sequential runs. */
 export type PeerRequest =
   | { readonly inFlight: number; readonly forMs: number }
   | { readonly runs: number };
@@ -15,11 +15,12 @@ export interface PeerSpeed extends Speed {
 export const ANSWER = 'The answer is forty-two.';
 
 /**
- * Answers the requests of the parent process with runs.
+ * Serves the requests of the parent process by making runs.
  *
  * @param run makes one run and resolves with its answer
  * @param close releases what the program has started
- * @param processor processor time so far of the process that makes the runs, milliseconds; default: this process
+ * @param processor returns the processor time since the start of the process that makes the runs, milliseconds;
+ *   default: this process
  */
 export function servePeer(
   run: (n: number) => Promise<unknown>,

@@ -8,12 +8,12 @@ import type { PeerSurroundings } from './peer-process.ts';
 
 /** The model and the database server of the peers. */
 export interface Surroundings extends PeerSurroundings {
-  /** What the model has seen of a peer so far. */
+  /** Returns the counts of requests that the model has received from a peer. */
   countsOf(id: string): Promise<ModelCounts>;
   close(): Promise<void>;
 }
 
-/** PostgreSQL as it is installed: a commit is on disk when it returns. */
+/** Default durability of PostgreSQL: a commit is on disk when it returns. */
 const DURABLE = { fsync: 'on', full_page_writes: 'on', shared_buffers: '128MB' };
 
 /**

@@ -1,7 +1,7 @@
 import type { Tools } from '@writ/kernel';
 import { noOp } from './serve-peer.ts';
 
-/** The tool of the peers. */
+/** Creates the tool that every peer calls. */
 export async function createTools(): Promise<Tools> {
   return { no_op: async () => ({ ...noOp() }) };
 }

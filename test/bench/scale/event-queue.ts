@@ -1,4 +1,7 @@
-/** A discrete simulation's clock: actions in order of their time, and of their arrival within the same time. */
+/**
+ * The event queue of a discrete simulation: runs actions in order of their time, and actions of the same time in order
+ * of insertion.
+ */
 export class EventQueue {
   readonly #heap: { readonly at: number; readonly order: number; readonly act: () => void }[] = [];
   #order = 0;
@@ -9,7 +12,7 @@ export class EventQueue {
     return this.#now;
   }
 
-  /** Acts `afterMs` later. */
+  /** Schedules `act` to run `afterMs` later. */
   after(afterMs: number, act: () => void): void {
     this.#order += 1;
     const heap = this.#heap;
@@ -22,7 +25,7 @@ export class EventQueue {
     }
   }
 
-  /** Acts until `untilMs`. */
+  /** Runs all actions that are due by `untilMs`. */
   runUntil(untilMs: number): void {
     for (
       let [first] = this.#heap;

@@ -29,7 +29,7 @@ describe('a simulated installation (SYS-5)', () => {
     expect(simulated({}).p50).toBeCloseTo(5, 5);
   });
 
-  it('is limited by the event loop of one process, and by cores that all share', () => {
+  it('is limited by the event loop of a single process, and by shared cores', () => {
     const limit = 1_000 / (1 + 0.5 / 16);
     expect(simulated({ writers: 64 }).perSecond).toBeGreaterThan(0.85 * limit);
     expect(simulated({ writers: 64 }).perSecond).toBeLessThanOrEqual(limit + 1);
@@ -45,7 +45,7 @@ describe('a simulated installation (SYS-5)', () => {
     expect(limited).toBeLessThanOrEqual(1_001);
   });
 
-  it('serializes writers of a hot tenant and delays the others little', () => {
+  it('serializes the writers of a hot tenant and hardly delays the other writers', () => {
     const load = { writers: 64, processes: 4, thinkMs: 200 };
     const usual = simulated(load);
     const hot = simulated({ ...load, serialized: 32 });
@@ -53,7 +53,7 @@ describe('a simulated installation (SYS-5)', () => {
     expect(hot.othersP50).toBeLessThan(1.5 * usual.p50);
   });
 
-  it('continues the writers of processes that stop, and gives the same figures for the same seed', () => {
+  it('continues the writers of failed processes in other processes, with equal figures for equal seeds', () => {
     const load = { writers: 64, processes: 4, thinkMs: 200 };
     const failure = { processes: 2, at: 2_000, takeOverMs: 500 };
     const failed = simulated({ ...load, failure });

@@ -18,7 +18,7 @@ export interface Installation {
   readonly processes: number;
   /** Write sessions of a process. */
   readonly sessions: number;
-  /** Cores that processes and server share, or those of the server beside one for each process. */
+  /** Cores that the processes and the server share, or cores of the server when each process has its own core. */
   readonly cores: { readonly shared: number } | { readonly server: number };
   /** Concurrent writers of all processes; each writes to a run of its own. */
   readonly writers: number;
@@ -28,7 +28,9 @@ export interface Installation {
   readonly transactionsPerStep: number;
   /** Writers of one tenant whose transactions are serialized with each other. */
   readonly serialized?: number;
-  /** Processes that stop at a moment, ms; their writers continue in the others `takeOverMs` later. */
+  /**
+   * Failure of some processes at time `at`, ms; their writers continue in the other processes `takeOverMs` later.
+   */
   readonly failure?: {
     readonly processes: number;
     readonly at: number;
@@ -36,18 +38,18 @@ export interface Installation {
   };
 }
 
-/** What a simulation found, after its warm-up. */
+/** Result of a simulation, without its warm-up. */
 export interface Simulated {
   /** Committed transactions per second. */
   readonly perSecond: number;
   /** Time of a step, ms. */
   readonly p50: number;
   readonly p99: number;
-  /** The same of the writers that are not serialized with each other. */
+  /** Median time of a step of the writers that are not serialized, ms. */
   readonly othersP50: number;
 }
 
-/** Numbers of transactions of a session at once, as in the store: at least, if they wait, and at most. */
+/** Minimum (when enough transactions wait) and maximum number of transactions in a batch, as in the store. */
 const MIN_SHARE = 4;
 const MAX_BATCH = 64;
 
@@ -56,9 +58,9 @@ const SERIALIZED = 'serialized';
 
 /** How long an installation is simulated. */
 export interface SimulationTerms {
-  /** Simulated time that counts, ms. */
+  /** Simulated time that is measured, ms. */
   readonly forMs: number;
-  /** Simulated time before it, ms. */
+  /** Simulated time before the measurement, ms. */
   readonly warmUpMs: number;
   /** Returns numbers in [0, 1). */
   readonly random: () => number;
@@ -81,7 +83,7 @@ interface Transaction {
   /** Transactions with the same key are never in two batches. */
   readonly key: string;
   readonly done: () => void;
-  /** After its process has stopped. */
+  /** Called instead of `done` when the process has stopped. */
   readonly repeat: () => void;
 }
 
@@ -151,7 +153,7 @@ class Simulation {
     );
   }
 
-  /** The transactions of a step, from the `index`th. */
+  /** Runs the transactions of a step, starting with the `index`th. */
   #step(writer: number, startedAt: number, index: number): void {
     const { transactionsPerStep, serialized = 0 } = this.#installation;
     const isSerialized = writer < serialized;
@@ -175,7 +177,7 @@ class Simulation {
     this.#queue.after(0, () => this.#startBatches(process));
   }
 
-  /** How long the writer of a process that has stopped still waits for another one, ms. */
+  /** Returns the time until another process takes over a writer whose process has stopped, ms. */
   #takenOverMs(writer: number): number {
     const { failure } = this.#installation;
     if (failure === undefined || this.#home(writer).isAlive) return 0;
@@ -207,7 +209,7 @@ class Simulation {
     }
   }
 
-  /** The share of one session of the transactions that wait for no other batch. */
+  /** Removes and returns the next batch of one session: transactions whose keys are in no other batch. */
   #nextBatch({ waiting, idleSessions }: WritingProcess): Transaction[] {
     const free = waiting.filter(({ key }) => !this.#held.has(key));
     const share = Math.min(MAX_BATCH, Math.max(MIN_SHARE, Math.ceil(free.length / idleSessions)));
@@ -246,7 +248,7 @@ class Simulation {
     process.idleSessions += 1;
     if (process.isAlive) this.#committed += batch.length;
     for (const { done, repeat } of batch) (process.isAlive ? done : repeat)();
-    // Only these keys are waited for in other processes.
+    // Only transactions with the serialized key can wait for this batch in other processes.
     const freed = batch.some(({ key }) => key === SERIALIZED) ? this.#processes : [process];
     for (const each of freed) this.#startBatches(each);
   }

@@ -3,17 +3,17 @@ import pg from 'pg';
 import type { MeasureAnswer } from '../writers/process.ts';
 import type { WriteTimes } from './simulation.ts';
 
-/** Ticks of the processor times in /proc, per second. */
+/** Clock ticks per second of the processor times in /proc. */
 const TICKS = 100;
 
-/** What the database server has used since its start. */
+/** Resources that the database server has used: processor time of its processes, and flushes of its log. */
 export interface ServerUse {
   readonly processorMs: number;
   readonly flushes: number;
   readonly flushMs: number;
 }
 
-/** Reads what a server uses; it needs `track_wal_io_timing`. */
+/** Reads the resources that a server has used; the server must run with `track_wal_io_timing`. */
 export async function serverUse(url: string): Promise<ServerUse> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -42,15 +42,15 @@ function processorTicks(pid: number): number {
   return Number(fields[11]) + Number(fields[12]);
 }
 
-/** A measurement of writers with what the server used for it. */
+/** A measurement of writers, and the resources that the server used. */
 export interface MeasuredUse {
   readonly writing: Pick<MeasureAnswer, 'transactions' | 'commits' | 'processorMs'>;
   readonly server: ServerUse;
 }
 
 /**
- * The times of writes from one writer, who commits each transaction, and from many, who share commits: two equations for the
- * time of a transaction and that of a commit.
+ * Computes the times of a transaction and of a commit by solving two equations, one for each measurement: a single
+ * writer commits each transaction separately, and many writers share commits.
  */
 export function writeTimes(alone: MeasuredUse, many: MeasuredUse): WriteTimes {
   return {

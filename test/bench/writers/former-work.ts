@@ -4,10 +4,10 @@ import { Priority, systemClock } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import type { Location, Work, WorkName } from './work.ts';
 
-/** The last commit at which every transaction on PostgreSQL held one lock and made one round trip for each statement. */
+/** The last commit at which every transaction on PostgreSQL held one lock and used one round trip per statement. */
 export const FORMER_COMMIT = 'd753114063bcfe293fbf09bead69090557416a1b';
 
-/** Modules of the former source tree, of which only their names are known here. */
+/** A module of the former source tree, whose exports have no types here. */
 type Module = Readonly<Record<string, never>>;
 
 interface FormerStore {
@@ -42,7 +42,7 @@ export const FORMER_WORKS: Readonly<
   'one-tenant': (location, build) => openMeterWork(location, build, () => 'acme'),
 };
 
-/** Acquires and releases a slot as the former handlers did, without the translation of messages and the grant. */
+/** Acquires and releases a slot as the former handlers did, but without converting messages and signing grants. */
 async function openSpawnWork(location: Location, build: string): Promise<Work> {
   const from = (path: string) => load(build, `services/spawn-budget/src/${path}`);
   const { openSpawnStore } = await from('store/spawn-store.ts');

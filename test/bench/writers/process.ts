@@ -3,7 +3,7 @@ import { measure, type Operation, type Speed } from '../measure.ts';
 import { FORMER_WORKS } from './former-work.ts';
 import { type Location, WORKS, type Work, type WorkName } from './work.ts';
 
-/** What a process is asked to measure. */
+/** A request to measure writers. */
 export interface MeasureRequest {
   readonly work: WorkName;
   readonly location: Location;

@@ -15,16 +15,19 @@ export interface Location {
   readonly url: string;
   readonly schema: string;
   readonly oneAtATime: boolean;
-  /** Source tree of the former lock; undefined selects this one. */
+  /**
+   * Source tree of the last commit that used one lock for all transactions (FORMER_COMMIT in former-work.ts); undefined
+   * selects the current source tree.
+   */
   readonly build?: string | undefined;
 }
 
 /** Names of the measured work. */
 export type WorkName = 'spawn-budget' | 'execution-meter' | 'one-tenant';
 
-/** Transactions of a service, without its listener. */
+/** Runs transactions of a service by calling its store code directly, without its gRPC listener. */
 export interface Work {
-  /** Prepares a writer with a run of its own; the result commits `transactions` transactions. */
+  /** Prepares a writer with its own run; each call of the returned function commits `transactions` transactions. */
   writer(id: string): Promise<(n: number) => Promise<void>>;
   readonly transactions: number;
   /** Durable commits since the store was opened. */
@@ -39,7 +42,7 @@ export const WORKS: Readonly<Record<WorkName, (location: Location) => Promise<Wo
   'one-tenant': (location) => openMeterWork(location, () => 'acme'),
 };
 
-/** Far above what a measurement spends. */
+/** Daily cap, far above the spending of a measurement. */
 const DAY_CAP = { tokens: 10n ** 15n };
 
 /** Acquires and releases a slot of the writer's run; grants are not signed. */
@@ -60,7 +63,7 @@ async function openSpawnWork(location: Location): Promise<Work> {
   };
 }
 
-/** Reserves and settles in the run of the writer, in a tenant with a cap for its day. */
+/** Reserves and settles in the run of the writer, in a tenant with a daily cap. */
 async function openMeterWork(location: Location, tenantOf: (id: string) => string): Promise<Work> {
   const context = await openTabReplica(location);
   const { store } = context;

@@ -4,7 +4,8 @@ import type { Kind } from './disturbance.ts';
 /** Steps within the leeway of the services. */
 const STEPS_MS = [-30_000, -10_000, 10_000, 30_000];
 /**
- * Far beyond the leeway, but below the hour for which published events stay in the outbox: the invariants read them there.
+ * Far beyond the leeway, but less than the hour for which published events stay in the outbox, where the invariants
+ * read them.
  */
 const FAR_MS = 3_000_000;
 

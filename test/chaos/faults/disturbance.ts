@@ -17,18 +17,18 @@ export interface Disturbance {
 /** Picks one element at random. */
 export type Choose = <T>(from: readonly T[]) => T;
 
-/** What faults are injected into. */
+/** The running chaos test into which faults are injected. */
 export interface Scene extends Evidence {
   readonly attacker: Attacker;
 }
 
 /** A kind of fault. */
 export interface Kind {
-  /** Its counter in the report. */
+  /** Name of the counter of this kind in the report. */
   readonly name: string;
-  /** Whether it does not count towards the faults that are active at the same time. */
+  /** Whether it is exempt from the limit on concurrently active faults. */
   readonly isBackground?: true;
-  /** How often it occurs in a round of the schedule after the first; default once. */
+  /** Number of occurrences in each round of the schedule after the first round; default 1. */
   readonly times?: number;
   /** Whether it can be injected on this machine; default yes. */
   readonly isPossible?: (platform: DistributedPlatform) => boolean;

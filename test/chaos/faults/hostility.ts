@@ -2,10 +2,10 @@ import { ATTACKS } from '../../attacks/attacks.ts';
 import type { HostileModel } from '../../attacks/hostile-settings.ts';
 import type { Kind } from './disturbance.ts';
 
-/** Starts at once, more than the platform does in seconds. */
+/** Number of concurrent starts, more than the platform can complete within a few seconds. */
 const STARTS = 48;
 
-/** Attacks at the ports that need no run. */
+/** Attacks on the ports, which need no run. */
 const PORT_ATTACKS = ATTACKS.filter(({ isAtPorts }) => isAtPorts);
 
 /** Attacks of another tenant and of its models and tools, and overload (BD-1, BD-2, BD-5). */

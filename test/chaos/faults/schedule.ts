@@ -9,8 +9,8 @@ const MAX_ACTIVE = 2;
 const KINDS: readonly Kind[] = [...PROCESS_KINDS, ...CLOCK_KINDS, ...STORE_KINDS, ...HOSTILE_KINDS];
 
 /**
- * Disturbs a platform for `forMs`, and at least until each kind of fault was injected, and ends every disturbance. The
- * same seed gives the same disturbances in the same order; their exact timing depends on the machine.
+ * Disturbs a platform for `forMs` or until each kind of fault has been injected, whichever is longer, and ends every
+ * disturbance. The same seed gives the same disturbances in the same order; their exact timing depends on the machine.
  * @returns the number of disturbances of each kind; zero for a kind that is not possible on this machine
  */
 export async function disturb(
@@ -31,7 +31,7 @@ export async function disturb(
     return chosen;
   };
   const until = performance.now() + forMs;
-  // Dealt like cards, so that each kind occurs in every round.
+  // The kinds that remain in this round, in random order, so that each kind occurs in every round.
   let deck: Kind[] = [];
   let rounds = 0;
   while (failures.length === 0) {

@@ -9,7 +9,7 @@ export const STORE_KINDS: readonly Kind[] = [
     isPossible: ({ disk }) => disk !== undefined,
     disturbance: ({ platform: { disk } }, _choose, between) => ({
       what: 'disk full',
-      // A server that is killed may not start on a full disk.
+      // Also targets PostgreSQL, because a killed server may fail to start on a full disk.
       targets: [POSTGRES, 'disk'],
       begin: () => disk?.fill(),
       end: () => disk?.free(),
@@ -22,7 +22,7 @@ export const STORE_KINDS: readonly Kind[] = [
       otherStore(platform, choose, 'restored', 'went back in time', async (service) => {
         await copySchema(platform, service);
         const [first] = replicasOf(platform, service);
-        // Every start marks the database, so the copy is older from now on.
+        // Every start writes a new marker to the database, so the copy is now out of date.
         if (first !== undefined) await markAgain(first);
       }),
   },
@@ -36,8 +36,8 @@ export const STORE_KINDS: readonly Kind[] = [
 ];
 
 /**
- * Puts another database in the place of the one of a service, on which no replica may start (BD-4), and puts the
- * right one back.
+ * Returns a fault that replaces the schema of a service with another one, checks that no replica starts on it (BD-4),
+ * and restores the original schema.
  */
 function otherStore(
   platform: DistributedPlatform,
@@ -75,7 +75,7 @@ function otherStore(
   };
 }
 
-/** @throws Error when the replica starts, or fails for another reason */
+/** Checks that the replica refuses to start. @throws Error when the replica starts, or fails for another reason */
 async function refuses(replica: Replica, because: string): Promise<void> {
   const failure = await replica.start().then(
     () => 'it started',

@@ -10,12 +10,12 @@ import { derivedId } from '@writ/kernel';
 import type { DistributedPlatform } from '@writ/testing/distributed';
 import type { Invariant } from './invariant.ts';
 
-/** Reports of waits, which a timeline shows as the state of its run. */
+/** Events that report a wait; they are not on timelines, which show the wait as the state of the run. */
 const NOT_ON_TIMELINES = ['AGENT_SUSPENDED', 'AGENT_WOKEN'];
 
 export const everyEventOnce: Invariant = {
   holds:
-    'each event is in its timeline exactly once, in order per emitter and agent, and no other events are (HK-1, HK-2)',
+    'each event is in its timeline exactly once, in order per emitter and agent, and timelines contain no other events (HK-1, HK-2)',
   violations: async ({ platform }) => {
     const timeline = await platform.rows(
       'supervisor',
@@ -86,7 +86,7 @@ function enumValueName(type: HookEventType): string {
   return Object.entries(HookEventType).find(([, value]) => value === type)?.[0] ?? String(type);
 }
 
-/** What the timeline of a run has of one agent: position, type, step, call and attempt of each event. */
+/** Returns the events of one agent on the timeline of a run: position, type, step, call and attempt of each event. */
 function timelineOf(timeline: readonly Row[], runId: string, agent: string): string {
   return timeline
     .filter((row) => row.run_id === runId)
@@ -99,7 +99,7 @@ function timelineOf(timeline: readonly Row[], runId: string, agent: string): str
     .join(', ');
 }
 
-/** The events that the meter has recorded with the calls of an agent, which the worker carries. */
+/** Returns the events that the meter has recorded with the calls of an agent and that the worker forwards. */
 function callsOf(calls: readonly Row[], runId: string, agent: string): string {
   return calls
     .filter((row) => row.run_id === runId && row.agent_instance === agent)

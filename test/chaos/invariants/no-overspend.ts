@@ -5,7 +5,7 @@ const DIMENSIONS = ['tokens', 'cost', 'turns'];
 export const noOverspend: Invariant = {
   holds: 'no budget level spends more than its cap, and no reservation remains (EM-3)',
   violations: async ({ platform }) => {
-    // A level that runs share has a row for each slice; its caps are in the first.
+    // A level that several runs share has one row for each slice; the first row contains the caps of the level.
     const sums = DIMENSIONS.map((one) => {
       return `max(cap_${one}) as cap_${one}, sum(used_${one}) as used_${one}, sum(reserved_${one}) as reserved_${one}`;
     });

@@ -1,9 +1,9 @@
 import type { DistributedPlatform, Row } from '@writ/testing/distributed';
 
-/** States of a run none of whose agents works. */
+/** States of a run in which no agent is working. */
 const WAITING = ['SUSPENDED', 'WAITING_FOR_INPUT'];
 
-/** What a run can hold: label, service, and query of the keys of runs. */
+/** Resources that a run can hold: label, service, and a query for the keys of the runs that hold the resource. */
 const HELD = [
   ['slot', 'spawn-budget', "select tenant, run_id from members where state = 'active'"],
   ['pool', 'spawn-budget', 'select tenant, run_id from pools where closed_at is null'],
@@ -30,8 +30,8 @@ const HELD = [
 ] as const;
 
 /**
- * Returns one line for each run that has not ended, holds something and waits for neither a person, a signal nor a
- * timer (BD-3); empty when nothing is stranded.
+ * Returns one line for each run that has not ended and holds resources without waiting for a person, a signal or a
+ * timer (BD-3); empty when no run is stranded.
  */
 export async function findStranded(platform: DistributedPlatform): Promise<string[]> {
   const open = await platform.rows(
@@ -66,13 +66,14 @@ async function heldByRun(platform: DistributedPlatform): Promise<Map<string, str
   return held;
 }
 
-/** Whether a run waits for a person, a signal or a timer, and not only for another agent. */
+/** Returns whether a run waits for a person, a signal or a timer, and not only for another agent. */
 function waits(run: Row, agents: readonly Row[]): boolean {
   if (!WAITING.includes(String(run.state))) return false;
   if (Number(run.pending) > 0) return true;
   return agents.some(({ waiting_for: waitingFor, wake_at: wakeAt }) => {
     const names = JSON.parse(String(waitingFor)) as string[];
-    // A wait for a child has a timer of its own.
+    // Ignores waits for a child, even with a timer, and waits for an approval: a pending approval is already checked
+    // above.
     if (names.some((name) => name.startsWith('reply:') || name.startsWith('approval:')))
       return false;
     return names.length > 0 || (wakeAt as Date | null) !== null;

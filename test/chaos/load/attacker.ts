@@ -45,7 +45,7 @@ export class Attacker {
     return new Attacker(platform, hostile, key, signal);
   }
 
-  /** One public listener and one listener for services. */
+  /** Returns an attack target with one public listener and one listener for services. */
   target(choose: <T>(from: readonly T[]) => T): AttackTarget {
     const edgeUrl = choose(this.#platform.edgeUrls);
     const client = createWritClient({ baseUrl: edgeUrl, apiKey: this.#key, retryStarts: false });

@@ -6,7 +6,7 @@ import { hostileSettings } from '../../attacks/hostile-settings.ts';
 
 type Data = Record<string, unknown>;
 
-/** Active time of an agent in a hostile world. */
+/** Maximum active time of an agent under faults and attacks, seconds. */
 const MAX_SECONDS = 1_200;
 
 /**
@@ -66,7 +66,7 @@ function withHostile(file: keyof typeof MERGE, merged: Data, url: string): Data 
   return { ...merged, ...Object.fromEntries(added) };
 }
 
-/** Faults take time; only a wrong clock makes an agent exceed this. */
+/** Raises the limit on active time, because faults take time; only a wrong clock makes an agent exceed it. */
 function relax(agent: Data): void {
   if (agent.budget !== undefined) {
     agent.budget = { ...(agent.budget as Data), max_seconds: MAX_SECONDS };

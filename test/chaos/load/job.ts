@@ -16,7 +16,7 @@ export const FLOODED: Job = {
   tool: 'issue_refund',
 };
 
-/** A refund that a human decides. */
+/** A refund that requires the decision of a human. */
 export const PATIENT: Job = {
   name: 'refund-escalated',
   agent: 'refund-worker',
@@ -24,7 +24,7 @@ export const PATIENT: Job = {
   tool: 'issue_refund',
 };
 
-/** An automatically approved refund, a refund that a human decides, and a team that asks a human. */
+/** An automatically approved refund, a refund that requires the decision of a human, and a team that asks a human. */
 export const JOBS: readonly Job[] = [
   FLOODED,
   PATIENT,

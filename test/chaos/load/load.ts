@@ -8,7 +8,7 @@ import { RetryingClient } from './retrying-client.ts';
 import { Reviewers } from './reviewers.ts';
 
 const WATCH_TIMEOUT_MS = 10_000;
-/** Limit of a start that is attempted once. */
+/** Timeout of a start that is not retried. */
 const START_TIMEOUT_MS = 10_000;
 
 /** A run whose start was acknowledged. */
@@ -27,7 +27,7 @@ export class Load {
   /** Outcomes of the starts of floods. */
   readonly flooded = new Map<string, number>();
   readonly #released = Promise.withResolvers<void>();
-  /** Runs that are followed beside those of {@link Load.drive}. */
+  /** Watches of runs that {@link Load.drive} did not start. */
   readonly #others: Promise<void>[] = [];
   readonly #platform: DistributedPlatform;
   readonly #random: () => number;
@@ -53,7 +53,10 @@ export class Load {
     this.#isStopped = true;
   }
 
-  /** Resolves when all runs are started and have ended. */
+  /**
+   * Keeps `inFlight` runs in flight until {@link Load.stop} is called or the maximum number of runs is reached;
+   * resolves when all runs have ended.
+   */
   async drive(inFlight: number, signal: AbortSignal): Promise<void> {
     this.#signal = signal;
     const driveNext = async (number: number): Promise<void> => {
@@ -99,7 +102,7 @@ export class Load {
     this.#released.resolve();
   }
 
-  /** Starts many runs at once, each with one attempt; those that are accepted are followed to their end. */
+  /** Starts many runs at once, each with one attempt, and watches the accepted runs to their end. */
   async flood(count: number): Promise<void> {
     const client = new RetryingClient(this.#platform.clients, 0);
     const { edgeUrls, apiKey } = this.#platform;
@@ -130,7 +133,7 @@ export class Load {
   }
 
   #followBeside(followed: Promise<void>): void {
-    // Its failure is reported by drive().
+    // drive() reports the failure.
     followed.catch(() => undefined);
     this.#others.push(followed);
   }

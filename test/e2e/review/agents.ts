@@ -7,7 +7,7 @@ import {
   MiddlewareTermination,
 } from '@writ/kernel';
 
-/** What a user adds to a worker: an agent, middleware, a context strategy and a history provider. */
+/** Extensions of a worker as a user defines them: an agent, middleware, a context strategy and a history provider. */
 
 export const agents = [
   defineAgent({

@@ -1,6 +1,9 @@
 import { ToolFailure, type Tools } from '@writ/kernel';
 
-/** Tools for the review of agent settings: one with personal data, and one that fails first. */
+/**
+ * Creates tools for the review of agent settings, such as a tool that returns personal data and a tool whose first call
+ * fails.
+ */
 export async function createTools(): Promise<Tools> {
   const failed = new Set<string>();
   return {

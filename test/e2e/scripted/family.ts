@@ -39,7 +39,10 @@ rules:
     reason: fine
 `;
 
-/** The real worker does not act for these agents: it ends at the commit of its sleep, because their lease is a later one. */
+/**
+ * The code of the agents. The real worker cannot act for them: it fails to commit the sleep, because the scripted
+ * worker holds their leases under a later epoch.
+ */
 const MODULE = `
 import { defineAgent } from ${JSON.stringify(resolve(import.meta.dirname, '../../../libs/kernel/src/index.ts'))};
 export const agents = ['lead', 'scout', 'chief'].map((name) => defineAgent({

@@ -106,7 +106,7 @@ export class ScriptedAgent {
     return (await this.#worker.reviews.reviewAction(request, this.#as('supervisor'))).decision;
   }
 
-  /** Takes over the agent like the real worker: shows the epoch to each service, and makes no other call. */
+  /** Takes over the agent like the real worker: presents the epoch to each service, and makes no other call. */
   async takeOver(): Promise<void> {
     const { supervision, tabs, tools } = this.#worker;
     await supervision.getManifest({}, this.#as('supervisor'));

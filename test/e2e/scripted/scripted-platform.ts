@@ -33,7 +33,7 @@ export interface ScriptedPlatformOptions {
   /** TypeScript module with custom agents. */
   readonly modules?: string;
   readonly entries: Script['entries'];
-  /** Called before each answer of the model, which waits for it. */
+  /** Called before each answer of the model; the answer waits until the returned promise settles. */
   readonly beforeAnswer?: (chat: ChatRequest) => Promise<void>;
   readonly env?: Readonly<Record<string, string>>;
   readonly busOf?: TestPlatformOptions['busOf'];

@@ -16,7 +16,7 @@ const IN_FLIGHT = 16;
 const HOT = 'hot';
 const STEPS_PER_RUN = 2;
 const POLL_MS = 100;
-/** Maximum median step of the other tenants beside a hot one, relative to that without it. */
+/** Maximum slowdown of the other tenants: the ratio between their median step times with and without a hot tenant. */
 const MAX_SLOWDOWN = 1.5;
 
 /** Options of the test. */
@@ -28,13 +28,14 @@ export interface ManyTenantsOptions {
   readonly roundMs: number;
   /** Runs per second of all other tenants together. */
   readonly perSecond: number;
-  /** Runs per second of the hot tenant, which has a cap for each day. */
+  /** Runs per second of the hot tenant, which has a daily cap. */
   readonly hotPerSecond: number;
 }
 
 /**
- * Runs of two steps of many tenants on two replicas of every service: all end with an answer, and a hot
- * tenant with a cap slows the steps of the others by at most {@link MAX_SLOWDOWN} (SYS-5, EM-3).
+ * Makes two-step runs of many tenants on two replicas of every service. Asserts that every run ends with an answer, and
+ * that a hot tenant with a cap slows the steps of the other tenants at most by the factor {@link MAX_SLOWDOWN} (SYS-5,
+ * EM-3).
  */
 export async function manyTenants(options: ManyTenantsOptions) {
   const { tenants, runsPerTenant } = options;
@@ -113,7 +114,7 @@ async function hotTenant(
   return { ratio, steps };
 }
 
-/** One client with a key of its own for each tenant, divided among the supervisors. */
+/** Returns one client with a separate key for each tenant, distributed over the supervisors. */
 async function clientsOf({ dataDir, edgeUrls }: DistributedPlatform, tenants: readonly string[]) {
   const keys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
   const clients = new Map<string, WritClient>();
@@ -186,7 +187,7 @@ async function untilNoneRuns(platform: DistributedPlatform): Promise<void> {
   );
 }
 
-/** Each tenant has its runs, all with an answer. */
+/** Asserts that every run of each tenant has ended with an answer. */
 async function assertAnswered(
   platform: DistributedPlatform,
   { tenants, runsPerTenant }: Pick<ManyTenantsOptions, 'tenants' | 'runsPerTenant'>,

@@ -12,8 +12,8 @@ export interface NatsDownOptions {
 }
 
 /**
- * Stops NATS for a while during runs. All runs finish; afterwards the invariants check that each event is in
- * its timeline once, in order per emitter and run (HK-1, HK-2).
+ * Stops NATS for a while during runs. Asserts that all runs finish and that every invariant holds, such as that each
+ * event is in its timeline once, in order per emitter and agent (HK-1, HK-2).
  */
 export async function natsDown({ seed, runs, inFlight, downMs }: NatsDownOptions) {
   const report = await underLoad(

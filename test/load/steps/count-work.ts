@@ -2,7 +2,7 @@ import crypto from 'node:crypto';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/** The work of a process so far, by kind (CO-1). */
+/** The work that a process has done, by kind (CO-1). */
 export interface Work {
   /** Transactions with at least one counted statement. */
   commits: number;
@@ -14,28 +14,34 @@ export interface Work {
   signs: number;
   /** Signatures verified. */
   verifies: number;
-  /** Statements by verb and table, and built queries, to name what has become more. */
+  /** Statements by verb and table, and built queries, to show which kind has increased. */
   readonly byTable: Record<string, number>;
 }
 
 const CONTROL = /^\s*(begin|commit|rollback|savepoint|release|pragma)\b/i;
 const TABLE = /\b(?:from|into|update)\s+"?(\w+)"?/i;
 
-/** Rounds of loops that a run causes, but whose number depends on time: marks, links, acknowledgements. */
+/**
+ * Statements of background loops that a run triggers, but whose number depends on time: updates of the outbox, the
+ * audit chain and leases, and acknowledgements.
+ */
 const ROUND =
   /^update "(outbox|audit|leases)"|"audit_(chains|checkpoints)"|^select .* from "audit"|"acknowledged_at" = /;
 
-/** How much of a built query names it, characters. */
+/** Number of characters of a built query that identify it. */
 const MAX_SHOWN = 120;
 
 /** The counted work of a process. */
 export interface WorkCounter {
   readonly work: Work;
-  /** While true, every statement is that of a background loop, which is not counted from then on. */
+  /**
+   * While true, every executed statement is recorded as that of a background loop; recorded statements are not counted
+   * afterwards.
+   */
   isIdle: boolean;
 }
 
-/** Counts from now on; for a process that does nothing else, since it replaces functions of node. */
+/** Starts counting; only for a process that does nothing else, because it replaces functions of Node. */
 export function countWork(): WorkCounter {
   const work: Work = { commits: 0, statements: 0, built: 0, signs: 0, verifies: 0, byTable: {} };
   const counter = { work, isIdle: false };
@@ -102,7 +108,10 @@ export function countWork(): WorkCounter {
   return counter;
 }
 
-/** What compiles the queries of every store: a dependency of libs/store, not of this test. */
+/**
+ * Returns the prototype of the class that compiles the queries of every store; Kysely is a dependency of libs/store,
+ * not of this test.
+ */
 function queryCompiler(): { compileQuery(...values: unknown[]): { readonly sql: string } } {
   const fromStore = createRequire(import.meta.resolve('@writ/store'));
   return fromStore('kysely').DefaultQueryCompiler.prototype;

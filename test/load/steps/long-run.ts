@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { median } from '../../bench/measure.ts';
 import { StepsHarness } from './steps-harness.ts';
 
-/** Steps of the short run that the long one is compared with, and the first of them that counts. */
+/** Steps of the short run with which the long run is compared, and the first step that is measured. */
 const YOUNG = 150;
 const YOUNG_FROM = 50;
 /** Maximum cost of a step of the long run relative to one of the short run. */

@@ -27,7 +27,7 @@ export interface Counters {
   readonly rss: number;
   /** Used heap, bytes; after a collection when asked for `heap` with `--expose-gc`. */
   readonly heap: number;
-  /** CPU time so far, milliseconds. */
+  /** CPU time since the start, milliseconds. */
   readonly cpuMs: number;
 }
 
@@ -47,17 +47,20 @@ export interface HarnessOptions {
   readonly countWork?: boolean;
   /** Runs an example with its simulated model instead of the counting agents. */
   readonly example?: string;
-  /** More agents, as in agents.yaml; their tools are `count` and `ask`, whose calls a person approves. */
+  /**
+   * Additional agents, as in agents.yaml. They can use the tools `count` and `ask`; the calls of `ask` require the
+   * approval of a person.
+   */
   readonly agents?: readonly object[];
   /** More settings of the platform. */
   readonly env?: Readonly<Record<string, string>>;
   /** Whether the client repeats rejected starts; default true. */
   readonly retryStarts?: boolean;
-  /** Folder for the data; default: that of temporary files. */
+  /** Parent of the data folder; default: the folder for temporary files. */
   readonly base?: string;
   /** Flags of node. */
   readonly flags?: readonly string[];
-  /** More entries of the other files. */
+  /** Additional entries of the other settings files. */
   readonly extra?: {
     readonly tools?: readonly object[];
     readonly sources?: Readonly<Record<string, object>>;
@@ -65,7 +68,7 @@ export interface HarnessOptions {
   };
 }
 
-/** What a started platform reports. */
+/** The URLs and the key that a started platform reports. */
 interface Started {
   readonly edgeUrl: string;
   readonly apiKey: string;
@@ -134,7 +137,7 @@ export class StepsHarness {
         WRIT_LOG_LEVEL: 'error',
         STEPS_FOLDER: this.dataDir,
         STEPS_KEY: 'none',
-        // Costs by time, not by run.
+        // Writes the store marker rarely, because its cost depends on time and not on runs.
         WRIT_STORE_MARKER_EVERY: '1h',
         ...(this.#options.countHops === true && { STEPS_HOPS: '1', WRIT_TRACE_INTERNALS: 'true' }),
         ...(this.#options.countWork === true && { STEPS_WORK: '1' }),
@@ -162,7 +165,7 @@ export class StepsHarness {
     await this.#end('SIGKILL');
   }
 
-  /** Lets the platform idle for `ms`: the statements of this time are not counted from then on. */
+  /** Keeps the platform idle for `ms`; statements executed in this time are not counted afterwards. */
   async learnPolls(ms: number): Promise<void> {
     await this.counters('idle');
     await sleep(ms);

@@ -134,8 +134,8 @@ export class SuspendedAgentsHarness {
   }
 
   /**
-   * Copies the rows of a suspended agent to `copies` more runs `copy-<n>`; those of `awaken` get their own
-   * tokens. The worker must not be running.
+   * Copies the rows of a suspended agent to `copies` more runs `copy-<n>`; the runs with the numbers in `awaken` get
+   * valid tokens. The worker must not be running.
    */
   async copy(runId: string, copies: number, awaken: readonly number[]): Promise<void> {
     const database = new DatabaseSync(this.#database);

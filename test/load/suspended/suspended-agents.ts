@@ -10,8 +10,8 @@ const FEW = 10;
 const WARM_UP = 100;
 
 /**
- * Compares a worker with few suspended agents to one with very many: memory grows by less than
- * {@link MAX_GROWTH}, and a signal wakes an agent as fast (RT-2).
+ * Compares a worker with few suspended agents to one with very many: memory grows by less than {@link MAX_GROWTH}, and
+ * the wake-up latency of a signal is measured for both (RT-2).
  */
 export async function suspendedAgents({
   many,

@@ -4,7 +4,7 @@ import type { Telemetry } from '@writ/telemetry';
 import { measuredModel } from './measured-model.ts';
 import type { BaselineStores } from './stores.ts';
 
-/** What each call waits for, in this order. */
+/** The operations that each call waits for, in this order. */
 const CALLS = {
   meter: ['meter', 'model', 'meter'],
   supervisor: ['supervisor'],

@@ -15,7 +15,7 @@ import { startEchoServices } from './echo-services.ts';
 import { createMessages } from './messages.ts';
 import type { BaselineStores } from './stores.ts';
 
-/** Whose steps they are, and how far it is. */
+/** The agent that makes the steps, and its progress. */
 interface StepAgent {
   readonly callOptions: AgentCallOptions;
   steps: number;
@@ -76,7 +76,7 @@ export async function createEchoStep(
     await stores.worker();
   };
   return async () => {
-    // Last in, first out: as many agents act as there are concurrent steps.
+    // Last in, first out, so that only as many agents are used as there are concurrent steps.
     const agent = free.pop();
     if (agent === undefined) throw new Error(`More than ${MAX_AGENTS} concurrent steps.`);
     try {

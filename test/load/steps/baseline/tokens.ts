@@ -14,7 +14,7 @@ export interface Tokens {
 const TTL_MS = 60_000;
 /** The tool that every step calls. */
 export const TOOL = 'count';
-/** Stands for every digest of a step: all digests have the same length, and none is compared. */
+/** Used for every digest of a step, because all digests have the same length and none is compared. */
 export const ANY_DIGEST = sha256Hex('baseline');
 
 /** Signs the tokens for a call of `counter`. */
