@@ -8,7 +8,7 @@ type Markdown = Parameters<NonNullable<MarkdownOptions['config']>>[0];
 
 const DOCS = join(import.meta.dirname, '..');
 
-/** The start of a link out of docs/, from a page at any depth. */
+/** Matches the start of a link to a file outside of docs/, from a page at any depth. */
 const OUTSIDE = /^(?:\.\.\/)*\.\.\/(?!(?:adr|explanation|how-to|operations|reference|tutorial)\/)/;
 
 export default defineConfig({
@@ -24,7 +24,7 @@ export default defineConfig({
   },
   markdown: {
     languageAlias: { promql: 'sql' },
-    // The anchors of headings are those of GitHub, so that a link works in both.
+    // The anchors of headings are the same as on GitHub, so that a link works on the site and on GitHub.
     anchor: { slugify: githubAnchor },
     config: withoutOutsideLinks,
   },

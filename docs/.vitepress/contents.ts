@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** A page in the sidebar; one that lists the pages of its folder has them below it. */
+/** A page in the sidebar. The README.md of a folder has the other pages of the folder as items. */
 interface Entry {
   readonly text: string;
   readonly link: string;
@@ -19,7 +19,8 @@ export interface Section {
 const ENTRY = /^(?:-|\d+\.) \[(.+?)\]\(((?!\.\.\/).+?\.md)\)/gm;
 
 /**
- * Returns the sections of docs/README.md with the pages that they list. A README.md of a folder lists the other pages of it.
+ * Returns the sections of docs/README.md with the pages that they list. The README.md of a folder lists the other pages
+ * of the folder.
  *
  * @param folder the folder of the documentation
  * @throws Error that names the pages that no list contains
