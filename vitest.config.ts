@@ -22,8 +22,9 @@ const SLOW_TESTS = [
   `{${FOLDERS.join()}}/**/*{crash,faults,kill,mutations,processes,replicas}.test.ts`,
 ];
 
-/** Tests of the whole platform and of programs that call it. */
-const PLATFORM_TESTS = [
+/** Tests that start a service or the whole platform. */
+const INTEGRATION_TESTS = [
+  'services/*/test/**/*.test.ts',
   'test/{e2e,agent-proxy}/**/*.test.ts',
   '{platform,clients/cli}/test/**/*.test.ts',
 ];
@@ -46,7 +47,7 @@ export default defineConfig({
           include: FOLDERS.map((folder) => `${folder}/**/*.test.ts`),
           exclude: [
             '**/node_modules/**',
-            ...PLATFORM_TESTS,
+            ...INTEGRATION_TESTS,
             ...SLOW_TESTS,
             ...CHAOS_TESTS,
             ...TEMPLATES,
@@ -56,8 +57,8 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'platform',
-          include: PLATFORM_TESTS,
+          name: 'integration',
+          include: INTEGRATION_TESTS,
           exclude: ['**/node_modules/**', ...SLOW_TESTS],
         },
       },

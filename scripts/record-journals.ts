@@ -7,7 +7,7 @@ import { runCommand } from './run-command.ts';
 if (import.meta.main) {
   process.env.WRIT_RECORD_JOURNALS = 'true';
   const test = 'services/agent-worker/test/recorded-journals.test.ts';
-  const { code, output } = await runCommand('vitest', 'run', '--project', 'tests', test);
+  const { code, output } = await runCommand('vitest', 'run', '--project', 'integration', test);
   console.error(output);
   process.exitCode = code;
 }

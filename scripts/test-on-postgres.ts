@@ -55,7 +55,7 @@ function runTests(args: readonly string[]) {
   const chosen = args.includes('--all') ? ['services/', ...ALL_OF_AGENT_PROXY] : SHARED;
   const others = args.filter((arg) => arg !== '--all');
   const excluded = EXCLUDED.flatMap((pattern) => ['--exclude', pattern]);
-  const projects = ['tests', 'platform', 'slow'].flatMap((name) => ['--project', name]);
+  const projects = ['tests', 'integration', 'slow'].flatMap((name) => ['--project', name]);
   return spawnSync('vitest', ['run', ...projects, ...excluded, ...chosen, ...others], {
     stdio: 'inherit',
     env: { ...process.env, WRIT_TEST_STORE: 'postgres' },
