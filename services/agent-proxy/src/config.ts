@@ -15,7 +15,7 @@ export interface AgentProxyConfig {
   readonly endpointTls: TlsFileNames | undefined;
   /** Values of the Host header that are accepted, without port; empty for localhost and any IP address. */
   readonly hosts: readonly string[];
-  /** Parent folder of keys and state. */
+  /** Parent folder of the keys and, without PostgreSQL, of the SQLite file. */
   readonly dataDir: string;
   readonly keyRotationMs?: number | undefined;
   readonly clockLeewayMs?: number | undefined;
@@ -42,7 +42,7 @@ export interface AgentProxyConfig {
   readonly keyCacheMs: number;
   /** Age from which a slot grant is renewed before it is used; less than its lifetime. */
   readonly grantMs: number;
-  /** Time without a request after which the slot is reported as waiting. */
+  /** Time without a request that needs the slot, after which the slot is reported as waiting. */
   readonly suspendMs: number;
   /** How long a model call continues after its client has disconnected. */
   readonly disconnectGraceMs: number;

@@ -1,6 +1,6 @@
 import type { AgentRow } from '../src/store/agents.ts';
 
-/** A living main agent with an idle timeout of one second. */
+/** Returns the row of a main agent that has not ended, with an idle timeout of one second. */
 export function agentRow(instance: string, used_at: Date): AgentRow {
   return {
     tenant: 'acme',

@@ -40,7 +40,7 @@ async function startReplica(location: PostgresLocation) {
 
 type Replica = Awaited<ReturnType<typeof startReplica>>;
 
-/** Counts events that may happen only once, such as the use of a retry. */
+/** Counts events that may happen only once, such as the use of a `requestState`. */
 class Seen {
   readonly #counts = new Map<string, number>();
 
@@ -91,7 +91,7 @@ async function runClient(replicas: readonly Replica[], client: number, seen: See
   }
 }
 
-/** Uses a retry; returns false when another request has used it, or when the outcome is unknown. */
+/** Uses a `requestState`; returns false when another request has used it, or when the store reports an error. */
 async function takeOnce(replica: Replica, agent: AgentKey, retry: string): Promise<boolean> {
   try {
     await takeRetry(replica, agent, retry);

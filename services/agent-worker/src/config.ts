@@ -10,7 +10,7 @@ export interface AgentWorkerConfig {
   /** Address that services call; port 0 selects a free one. */
   readonly host: string;
   readonly port: number;
-  /** Parent folder of the keys. */
+  /** Parent folder of the keys and, without PostgreSQL, of the SQLite file. */
   readonly dataDir: string;
   /** Time for which a key is used for signing before it is rotated; undefined disables rotation. */
   readonly keyRotationMs?: number | undefined;
@@ -31,9 +31,10 @@ export interface AgentWorkerConfig {
   /** Interval between two scans for runnable agents when no wake-up arrives. */
   readonly pollMs: number;
   /**
-   * Delay before a halted or frozen agent is retried, and before the outcome of an agent is reported again after the
-   * supervisor refused the report. An agent that waits for a worker with matching code is retried after a multiple of
-   * this delay; a preempted agent has no retry time.
+   * Delay before a retry of an agent that is halted or frozen, or whose tenant a service does not serve. Also the delay
+   * before the next lease of an agent whose outcome report the supervisor refused, and of a root agent that the
+   * supervisor has already ended with `success` for another process. An agent that waits for a worker with matching
+   * code is retried after a multiple of this delay; a preempted agent has no retry time.
    */
   readonly parkMs: number;
   /** Interval between two renewals of all slots; much shorter than the lifetime of a grant. */
@@ -42,7 +43,10 @@ export interface AgentWorkerConfig {
   readonly waitReportMs: number;
   /** Delay before the first restart of a failed agent; doubles with each restart. */
   readonly restartMs: number;
-  /** Timeout of one call to another service, other than a model or tool call. */
+  /**
+   * Timeout of one call that an agent with a lease makes to another service, other than a model call or a tool call.
+   * Also the timeout of one load or save by a history provider.
+   */
   readonly callTimeoutMs: number;
   /** Timeout of one tool call. */
   readonly toolTimeoutMs: number;

@@ -39,11 +39,11 @@ const INTENTS = new Map<number, string>(
 /** Grants slots to all agents unless configured otherwise, and records requests. */
 export class FakeSlots {
   /**
-   * `run-1 RUN 1` for each renewal with a valid token and a current epoch: agent, intent, epoch. A root is written as
-   * its run, another agent as `run/instance`.
+   * One line for each renewal with a valid token and a current epoch: agent, intent and epoch, such as `run-1 RUN 1`.
+   * The agent is the run id for the root agent, otherwise `run/instance`.
    */
   readonly renewals: string[] = [];
-  /** `run-1 approval:op-4` for each such renewal with the intent SUSPEND: agent and signals. */
+  /** One line for each line of `renewals` with the intent SUSPEND: agent and signals, such as `run-1 approval:op-4`. */
   readonly waits: string[] = [];
   /** Number of agents in each call. */
   readonly batches: number[] = [];
@@ -65,7 +65,7 @@ export class FakeSlots {
     this.#faults = faults;
   }
 
-  /** Signs grants and verifies tokens. */
+  /** Sets the keys that sign grants and verify tokens. */
   equip(signer: Signer, verifier: Verifier): void {
     this.#signer = signer;
     this.#verifier = verifier;

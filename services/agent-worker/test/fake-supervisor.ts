@@ -41,7 +41,7 @@ export class FakeSupervisor extends FakeReviews {
   readonly workers: (string | undefined)[] = [];
   /** Holders of the slot grants that were sent with proposals. */
   readonly grants: (string | undefined)[] = [];
-  /** Recorded stop reason and answer, by run. */
+  /** Recorded stop reason and answer, by agent (see agentKey). */
   readonly endings = new Map<string, { readonly stopReason: string; readonly answer: string }>();
   refreshes = 0;
   /** Returns the reason why a delegation gets no slot; undefined grants a slot. */

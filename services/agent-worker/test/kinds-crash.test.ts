@@ -10,8 +10,8 @@ import { WorkerProcess } from './worker-process.ts';
 import { World } from './world.ts';
 
 /**
- * The worker crashes at every commit of one run of each kind and is restarted: nothing is lost or
- * duplicated.
+ * For each kind of agent, these tests crash the worker before each of the first `commits` commits of a run, and after
+ * some of them, and then start another worker. No effect may be lost or duplicated.
  */
 
 /** Settings of a worker that a test abandons: it runs at most three agents, and its leases outlast the test. */
@@ -31,8 +31,8 @@ interface Scenario {
    */
   readonly commits: number;
   /**
-   * Sampling interval of the crashes after a commit. A crash after one commit is usually equivalent to a crash before
-   * the next commit.
+   * Interval between the commits after which the worker crashes: with 3, it crashes after commit 3, 6, 9 and so on. A
+   * crash after one commit is usually equivalent to a crash before the next commit.
    */
   readonly afterEach: number;
 }
@@ -40,7 +40,7 @@ interface Scenario {
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   react: {
     manifest: { kind: AgentKind.REACT, tools: ['get_refund_context'] },
-    // Effects of each agent.
+    // The only agent has the instance of the lead; with the instance `alone-1`, it gets the answers of a child.
     model: (prompt, request) => teamModel(prompt, request, 'alone-1'),
     answer: 'alone is done',
     executed: 1,

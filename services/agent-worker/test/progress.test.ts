@@ -31,12 +31,12 @@ function look(world: World) {
   const shown = () => messages.map(({ payload }) => fromBinary(LiveProgressSchema, payload));
   return {
     messages,
-    /** Steps and activities, as `1 RUNNING`. */
+    /** Returns the step and activity of each message without text, such as `1 RUNNING`. */
     activities: () =>
       shown()
         .filter(({ textDelta }) => textDelta === '')
         .map(({ step, activity }) => `${step} ${nameOf(activity)}`),
-    /** Pieces of text. */
+    /** Returns the messages that contain text. */
     pieces: () => shown().filter(({ textDelta }) => textDelta !== ''),
   };
 }

@@ -26,7 +26,10 @@ async function start(model: FakeModel = () => 'Done.') {
   return { world, worker };
 }
 
-/** Runs `first` to its end and then the other agent; returns the state of the other. */
+/**
+ * Runs an agent with the manifest `first` to its end, and then an agent with the manifest `other`. Returns `called` if
+ * both agents called the model, else `suspended`.
+ */
 async function second(first: Partial<ManifestFields>, other: Partial<ManifestFields>) {
   const { world } = await start();
   world.meter.models = [

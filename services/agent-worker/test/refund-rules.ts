@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ActionSchema } from '@writ/contracts/writ/review/v1/action_pb';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 
-/** Formats an action as models write it. */
+/** An action in the JSON format in which a model writes it. */
 export type RefundAction =
   | { readonly kind: 'tool'; readonly name: string; readonly args: JsonObject }
   | { readonly kind: 'final'; readonly answer: string };
@@ -14,7 +14,9 @@ export interface Ruling {
   readonly action?: RefundAction;
 }
 
-/** The refund desk's rules: a minimal supervisor for worker tests. */
+/**
+ * Returns the verdict of the refund desk's rules on an action; replaces the review of the supervisor in worker tests.
+ */
 export function ruleOn(rawText: string, executed: readonly string[]): Ruling {
   const action = readAction(rawText);
   if (action === undefined) return { verdict: 'invalid', reason: 'non_json' };
@@ -41,7 +43,7 @@ export function actionMessage(action: RefundAction): MessageInitShape<typeof Act
       };
 }
 
-/** Runs a tool of the refund desk. */
+/** Returns the result of a call of a refund desk tool. */
 export function runTool(tool: string, args: JsonObject): JsonObject {
   switch (tool) {
     case 'get_refund_context':

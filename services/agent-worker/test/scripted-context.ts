@@ -20,7 +20,10 @@ export interface Asked {
   readonly remembered: ChatTurn[];
 }
 
-/** Answers of a scripted context; each list is consumed from its start. */
+/**
+ * Manifest, answers and history of a scripted context. Each model call takes the next of `answers`, and each tool call
+ * the next of `outcomes`.
+ */
 export interface Script {
   readonly manifest: AgentManifest;
   readonly answers?: LlmOutcome[];

@@ -4,7 +4,10 @@ import type { FakeModel } from './fake-meter.ts';
 
 const SCRIPTS = new URL('../../../examples/refund-desk/scripts', import.meta.url).pathname;
 
-/** Runs the refund desk's scripts behind a fake meter, with the worker's real prompts. */
+/**
+ * Model simulator with the refund desk's scripts; it answers the model calls of a fake meter, which contain the
+ * worker's real prompts.
+ */
 export class ScriptedModel implements AsyncDisposable {
   readonly #simulator: ModelSimulator;
 

@@ -210,7 +210,8 @@ describe('a worker', () => {
     const first = await world.startWorker({
       workerId: 'worker-a',
       leaseTtlMs: 60_000,
-      // With one session, the worker cannot claim the agent again.
+      // The worker still runs the agent under its old lease, so with a limit of one agent it cannot claim the agent
+      // again.
       maxConcurrentAgents: 1,
     });
     await world.deliver();

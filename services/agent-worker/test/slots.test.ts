@@ -21,7 +21,7 @@ function startWorld(options: WorldOptions = {}, run = 'auto-1000'): Promise<Worl
   return World.start({ model: scripts.model(run), ...options });
 }
 
-/** Resolves when a renewal that starts after this call is answered. */
+/** Resolves when spawn-budget has responded to a renewal that the worker sent after this call. */
 async function untilAsked(world: World, timeout = 30_000): Promise<void> {
   const before = world.slots.calls;
   await vi.waitFor(() => expect(world.slots.calls).toBeGreaterThan(before + 2), {

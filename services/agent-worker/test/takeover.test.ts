@@ -29,8 +29,8 @@ async function startFrozen(world: World): Promise<AgentWorker> {
   const asked = world.faults.silenceAt('after generate op-1');
   await world.deliver();
   await asked;
-  // Waits for the delayed commit of the step. A later commit would renew a lease that the test has set to expired;
-  // after a takeover it would end the session, and this worker could claim the agent again.
+  // Waits for the delayed commit of the step. A later commit would renew a lease that the test has set to expired.
+  // After a takeover, the commit would fail, so that this worker would stop running the agent and could claim it again.
   await vi.waitFor(async () => {
     const row = await frozen.store.db.selectFrom('agents').selectAll().executeTakeFirst();
     expect(row?.step_started).toBe(1);

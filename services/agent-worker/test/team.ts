@@ -24,7 +24,10 @@ export function approveAll(raw: string) {
   return { verdict: 'approve', reason: 'allowed', action: JSON.parse(raw) } as const;
 }
 
-/** Each child calls a tool once and answers; the lead delegates to both and then answers. */
+/**
+ * The model of the team: each child calls a tool once and then answers; the lead delegates to `reader` and `counter`
+ * and then answers.
+ */
 export const teamModel: FakeModel = (_, { messages }, agent): FakeAnswer => {
   const turn = messages.filter(({ role }) => role === 3).length;
   if (agent === AGENT.instance) {

@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 
 const CHILD = fileURLToPath(new URL('./worker-child.ts', import.meta.url));
 
-/** A worker on a world's store in its own process, which tests kill. */
+/** A worker in a separate process that uses the store of a world; tests kill this process. */
 export class WorkerProcess {
   readonly address: string;
   readonly #child: ChildProcess;

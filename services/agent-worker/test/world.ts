@@ -171,7 +171,10 @@ export class World {
     return this.#client;
   }
 
-  /** Delivers a refund desk to the worker. */
+  /**
+   * Delivers an agent to the worker, by default the agent of the refund desk. Returns whether the worker accepted the
+   * delivery.
+   */
   async deliver(options: DeliveryOptions = {}): Promise<boolean> {
     const { runId = RUN, tokenTtlMs, agent } = options;
     const { accepted } = await this.worker.deliver({

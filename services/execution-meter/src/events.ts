@@ -65,22 +65,28 @@ export interface EventScope {
  * (HK-1, HK-2). The methods for model calls return the encoded event, which `finished` also contains.
  */
 export interface MeterEvents {
-  /** An attempt of a model call is reserved and about to be sent. */
+  /** Emits LLM_START for an attempt of a model call that is reserved and about to be sent. */
   llmStarted(tx: MeterTx, scope: EventScope): Promise<Uint8Array>;
-  /** An attempt is settled; `status` is `ok`, `interrupted` or a stop reason. */
+  /** Emits LLM_END for a settled attempt; `status` is `ok`, `interrupted` or a stop reason. */
   llmEnded(
     tx: MeterTx,
     scope: EventScope,
     end: { readonly status: string; readonly durationMs: number; readonly spent: Spending },
   ): Promise<Uint8Array>;
-  /** A cap `refused` a reservation, or the `settled` amount exceeds it. */
+  /**
+   * Emits BUDGET_EXHAUSTED: a cap has refused a reservation (`refused`), or the settled amount exceeds a cap
+   * (`settled`).
+   */
   budgetExhausted(
     tx: MeterTx,
     scope: EventScope,
     breach: Breach,
     cause: 'refused' | 'settled',
   ): Promise<Uint8Array>;
-  /** A settlement has reached a threshold of a cap; at most once for each cap and threshold. */
+  /**
+   * Emits BUDGET_THRESHOLD for each cap of which a settlement has reached a threshold, with the highest threshold that
+   * the settlement reached; at most once for each cap and threshold.
+   */
   budgetThresholds(
     tx: MeterTx,
     scope: EventScope,

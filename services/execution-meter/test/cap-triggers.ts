@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { MeterStore } from '../src/store/meter-store.ts';
 
 /**
- * Rejects a statement that raises the settled and reserved amounts of a level above its cap, unless the statement also
- * raises the debt.
+ * Rejects a statement that raises the settled and reserved tokens of a level above its token cap, unless the statement
+ * also raises the debt.
  */
 const POSTGRES_BOOKING = `declare
     level_id text := split_part(new.id, '#', 1);
@@ -21,9 +21,9 @@ const POSTGRES_BOOKING = `declare
   end`;
 
 /**
- * Rejects a commit after which a slice exceeds its grant, or all slices together exceed the cap. A slice counts with
- * its grant or its committed bookings, whichever is greater, because other transactions can have uncommitted bookings
- * within their grants.
+ * Rejects a commit after which a slice exceeds its grant, or all slices together exceed the cap. The sum contains the
+ * greater of the grant and the committed bookings of each slice, because other transactions can have uncommitted
+ * bookings within their grants.
  */
 const POSTGRES_COMMIT = `declare
     level_id text := split_part(to_jsonb(new) ->> tg_argv[0], '#', 1);

@@ -33,7 +33,7 @@ afterEach(() => world?.[Symbol.asyncDispose]());
 
 const STORE_LOCK = `hashtextextended('writ store ' || current_schema(), 0)`;
 
-/** Opens a separate session in the schema of the meters. */
+/** Opens a separate database connection that uses the schema of the meters. */
 async function administrator(): Promise<pg.Client> {
   const admin = new pg.Client({ connectionString: location.url });
   await admin.connect();

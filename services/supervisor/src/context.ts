@@ -17,7 +17,10 @@ import type { SupervisorPeers } from './peers/peers.ts';
 import type { OrderRow } from './store/change/commit-notes.ts';
 import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
-/** Dependencies of the handlers, orders and sweeps of the supervisor; created by service.ts. */
+/**
+ * Dependencies of the RPC handlers, the order engine and the sweeps of the supervisor; created by service.ts. An order
+ * is a durable unit of work with steps, such as the start of a run.
+ */
 export interface SupervisorContext {
   readonly config: SupervisorConfig;
   readonly store: SupervisorStore;
@@ -32,7 +35,7 @@ export interface SupervisorContext {
   readonly events: SupervisorEvents;
   /** Records the notifications of an event of another service (PE-2). */
   readonly notify: Notify;
-  /** Refuses signatures over an audit chain that was rolled back (SV-8). */
+  /** Prevents the supervisor from signing an audit chain that was rolled back (SV-8). */
   readonly chainGuard: ChainGuard;
   /** Keeps signed checkpoints outside the database. */
   readonly checkpointFile?: CheckpointFile | undefined;

@@ -1,5 +1,5 @@
-// Started and killed by audit-chain.test.ts: appends and links records in a loop and prints a line after
-// each committed transaction.
+// Started and killed by audit-chain.test.ts: appends records in a loop and prints a line after the commit of each
+// record, while a chainer links the records.
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { createVerifier, openSigner, trustSigners } from '@writ/identity';

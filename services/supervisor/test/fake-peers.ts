@@ -37,7 +37,7 @@ interface FakeAgent {
 type Answer = (request: never, call: CallContext) => unknown;
 
 /**
- * Fakes of the four services that a supervisor calls, behind real gRPC. They record every call, track open
+ * Fakes of the five services that a supervisor calls, behind real gRPC. They record every call, track open
  * pools and tabs, and fail on demand.
  */
 export class FakePeers {
@@ -111,12 +111,12 @@ export class FakePeers {
       .map(({ request }) => request as MessageShape<M['input']>);
   }
 
-  /** The agents that were delivered so far. */
+  /** The Deliver requests so far, including repeated requests. */
   get deliveries(): DeliverRequest[] {
     return this.requests(AgentWorkerService.method.deliver);
   }
 
-  /** The calls for runs; the supervisor also polls the tool registry. */
+  /** All calls except the requests for the tool list, which the supervisor also sends without a run. */
   get callsForRuns(): RecordedCall[] {
     return this.calls.filter(({ method }) => method !== ToolGatewayService.method.listTools);
   }

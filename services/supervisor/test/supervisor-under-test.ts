@@ -145,7 +145,7 @@ export class SupervisorUnderTest {
       orderRetryMs: 5,
       orderRetryMaxMs: 20,
       watchPollMs: 50,
-      // Tests that compare whole timelines may be slow.
+      // Long, so that slow tests that compare whole timelines receive no heartbeats.
       watchHeartbeatMs: 600_000,
       drainMs: 50,
       // The supervisor trusts its own clock immediately, because it learns the clocks of its peers only with the first

@@ -77,7 +77,8 @@ async function rejectExceededQuota(store: SupervisorStore): Promise<void> {
 
 /**
  * Errors after which a client repeats its request, to any supervisor. A supervisor that has just lost its database
- * sessions reports NOT_SERVING until it has new ones, which takes longer than a deadline on a busy machine.
+ * connections reports NOT_SERVING until it has opened new connections, which takes longer than a deadline on a busy
+ * machine.
  */
 const RETRIED =
   /^(UNAVAILABLE|DEADLINE_EXCEEDED|STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN|TRANSACTION_TIMEOUT)|HALTED|HALT_PENDING|RESUME_PENDING|RUN_QUOTA_EXCEEDED|START_QUEUE_FULL)$/;

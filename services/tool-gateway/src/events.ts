@@ -10,9 +10,9 @@ import type { GatewayTransaction } from './store/gateway-store.ts';
 
 /** Hook events of the gateway; each is written in the transaction of the change that it reports (HK-1, HK-2). */
 export interface GatewayEvents {
-  /** After intent is recorded. */
+  /** Emits TOOL_START after the intent of a call was recorded. */
   toolStarted(trx: GatewayTransaction, call: CallRow, at: Date): Promise<void>;
-  /** After an outcome or a refusal is recorded. */
+  /** Emits TOOL_END after an outcome or a refusal was recorded. */
   toolEnded(trx: GatewayTransaction, call: CallRow, at: Date): Promise<void>;
 }
 

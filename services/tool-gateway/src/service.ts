@@ -21,8 +21,9 @@ export type ToolGateway = Awaited<ReturnType<typeof createToolGateway>>;
 const RECOVERY_INTERVAL_MS = 1_000;
 
 /**
- * Creates a tool gateway, and settles the calls that a previous process left open.
- * @throws ConfigError naming the invalid entry of tools.yaml or the module
+ * Creates a tool gateway, and recovers the calls that a previous process left without an outcome: a destructive call
+ * gets the outcome UNKNOWN, any other call waits until it is repeated or voided.
+ * @throws ConfigError listing the invalid entries of tools.yaml, or naming the module that cannot be used
  */
 export const createToolGateway = defineService({
   name: 'tool-gateway',

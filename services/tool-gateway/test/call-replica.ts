@@ -39,9 +39,9 @@ export interface CallReplica {
 
 /** The behavior of the tools of a replica. */
 export interface Tools {
-  /** Called at the start of each run of a tool. */
+  /** Called at the start of each execution of a tool. */
   run(invocation: ToolInvocation): void;
-  /** Whether the replica was killed; a killed replica neither runs a tool nor returns its result. */
+  /** Whether the replica was killed; a killed replica neither executes a tool nor returns a result. */
   isKilled(): boolean;
 }
 

@@ -31,7 +31,10 @@ export interface ToolsSettings {
 
 const WORLD_TOOLS = fileURLToPath(new URL('./modules/world-tools.ts', import.meta.url));
 
-/** Returns the text of a tools.yaml whose tools run in the world of a test (world.ts). */
+/**
+ * Returns the text of a tools.yaml. A World (world.ts) records the executions of the tools of the source `world`, which
+ * is the default source of a tool.
+ */
 export function toolsYaml({ tools = TOOLS, allow, world, sources }: ToolsSettings): string {
   return JSON.stringify({
     tools: Object.entries(tools).map(([name, tool]) => ({

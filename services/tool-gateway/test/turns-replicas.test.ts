@@ -109,10 +109,11 @@ class Calls {
   }
 
   /**
-   * Checks that every repeat of a call returns its first outcome, and that no destructive tool ran twice for a call.
+   * Checks that every repeat of a call returns its first outcome, that no destructive call was executed twice, and that
+   * no refused call was executed.
    */
   async check(): Promise<void> {
-    // Without a fault or a halt, no outcome is unknown, and an idempotent tool also runs exactly once.
+    // Without a fault or a halt, no outcome is unknown, and every call that is not refused is executed exactly once.
     const isUndisturbed = this.#haltChance === 0 && this.#gateways.faults === this.#faultsBefore;
     for (const call of this.#calls) {
       const receipt = await this.#outcome(() => 0, call);

@@ -3,7 +3,7 @@ import type { JsonObject, ToolCall } from '@writ/kernel';
 /** Behaviour of a tool. */
 export type Behaviour = (args: JsonObject, call: ToolCall) => Promise<unknown>;
 
-/** One run of a tool. */
+/** One execution of a tool. */
 export interface Execution {
   readonly tool: string;
   readonly args: JsonObject;
@@ -21,7 +21,7 @@ export class World {
     this.#behaviours.set(tool, behaviour);
   }
 
-  /** Runs a tool; called by the tools of the module. */
+  /** Executes a tool; called by the tools of modules/world-tools.ts. */
   async run(tool: string, args: JsonObject, call: ToolCall): Promise<unknown> {
     this.executions.push({ tool, args, call });
     for (const look of this.#watchers) look();

@@ -23,8 +23,8 @@ export interface ConversationHint {
 }
 
 /**
- * Returns the run or conversation that a request names: its headers before its body; undefined when it names neither
- * (AP-1).
+ * Returns the run or conversation that a request names; headers take precedence over the body. Returns undefined when
+ * the request names neither (AP-1).
  * @param readBody reads the body as JSON; undefined for requests without one
  */
 export async function hintOf(
@@ -35,8 +35,9 @@ export async function hintOf(
 }
 
 /**
- * Returns what the headers of a request name: a run before a conversation; undefined when they name neither. A legacy
- * `Mcp-Session-Id` is ignored, because an MCP session does not correspond to a conversation: a client can open several.
+ * Returns the run or conversation that the headers of a request name; a run takes precedence over a conversation.
+ * Returns undefined when they name neither. A legacy `Mcp-Session-Id` is ignored, because an MCP session does not
+ * correspond to a conversation: a client can open several.
  */
 export function hintOfHeaders(headers: Headers): ConversationHint | undefined {
   const run = textOf(headers, RUN_HEADER);

@@ -1,6 +1,9 @@
 import { isWritError } from '@writ/kernel';
 
-/** Attempts of one call with new credentials, while the service does not know the key that signed them. */
+/**
+ * Maximum attempts of one call, the first included, while the service does not know the key that signed the
+ * credentials.
+ */
 const ATTEMPTS = 10;
 
 const REFUSALS = ['TOKEN_EXPIRED', 'TOKEN_INVALID', 'SLOT_GRANT_EXPIRED', 'SLOT_GRANT_REQUIRED'];

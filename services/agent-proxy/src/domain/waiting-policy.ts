@@ -28,14 +28,18 @@ export interface WaitingPolicy {
 /** Clients that retry automatically send a call at most ten times. */
 const MAX_RETRIES = 9;
 const HOLD_MS = { task: 2_000, retry: 50_000, progress: 210_000, pending: 45_000 };
-/** OpenAI Agents for Python disconnects after five seconds by default. */
+/**
+ * Lower limit of the time that a request of a client without tasks waits for a decision. It is below the five seconds
+ * after which OpenAI Agents for Python disconnects by default.
+ */
 const MIN_HOLD_MS = 3_000;
 
 /**
  * Returns how long a request waits for a decision, and how it is answered after that time: with a task if the client
  * supports tasks, with a `requestState` if the client retries automatically and has retries left, otherwise with the
  * message that nothing was executed and that the client should repeat the request. In this last case, a request with
- * progress notifications waits longer.
+ * progress notifications waits longer. Except with tasks, the time is at most 80 percent of the shortest wait after
+ * which the client disconnected, but never less than {@link MIN_HOLD_MS}.
  */
 export function waitingPolicyOf(
   client: ClientTerms,

@@ -52,22 +52,22 @@ export interface NativeCall extends CountCall {
 export interface StoredResponseCall {
   readonly responseId: string;
   readonly access: ResponseAccess;
-  /** Query of a list. */
+  /** Query string of the request, without the question mark. */
   readonly query: string;
 }
 
 /** An agent key with the conversation or run that a request names. */
 export interface RunQuery {
   readonly apiKey: string;
-  /** SHA-256 in hex; empty without one. */
+  /** SHA-256 of the name of the conversation, in hex; empty when the request names no conversation. */
   readonly conversation: string;
-  /** Empty without one. */
+  /** Id of the run that the request names; empty when it names no run. */
   readonly runId: string;
   /** Name of the client, from its User-Agent header. */
   readonly client: string;
 }
 
-/** The run of an agent key with its agent, which has been delivered. */
+/** The open run of an agent key, with its root agent, which the supervisor has delivered to agent-proxy. */
 export interface OpenRun {
   readonly key: AgentKey;
   readonly sessionId: string;

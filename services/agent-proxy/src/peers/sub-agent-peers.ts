@@ -7,7 +7,7 @@ import type { RpcClient } from '@writ/rpc';
 /** A sub-agent that a client names. */
 export interface SubAgentSpawn {
   readonly callId: string;
-  /** The manifest. */
+  /** Name of the manifest of the sub-agent. */
   readonly agent: string;
   readonly task: string;
   /** SHA-256 of the id by which the client names it. */

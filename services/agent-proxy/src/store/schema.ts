@@ -11,7 +11,7 @@ const agents = table('agents', {
     parent_instance: column.text().nullable(),
     /** SHA-256 of the id by which its client names it; null for the root (AP-6). */
     client_id: column.text().nullable(),
-    /** The manifest of its sub-agents; empty without one. */
+    /** Name of the manifest of its sub-agents; empty when it may not have sub-agents. */
     child_name: column.text(),
     session_id: column.text(),
     /** Id and digest of the delivery. */
@@ -43,7 +43,10 @@ const agents = table('agents', {
   },
 });
 
-/** Model requests by their content, so that a repeat finds its call (AP-2). Digests only. */
+/**
+ * Model requests, identified by a digest of their content, so that a repeat finds its call (AP-2). The content is not
+ * stored.
+ */
 const calls = table('calls', {
   columns: {
     tenant: column.text(),
@@ -59,7 +62,10 @@ const calls = table('calls', {
   primaryKey: ['tenant', 'run_id', 'instance', 'digest', 'number'],
 });
 
-/** Tool calls by their content: a repeat finds its call and its approval (AP-3, AP-4). Digests only. */
+/**
+ * Tool calls, identified by a digest of their content, so that a repeat finds its call and its approval (AP-3, AP-4).
+ * Arguments and results are not stored.
+ */
 const toolCalls = table('tool_calls', {
   columns: {
     tenant: column.text(),

@@ -40,8 +40,8 @@ export async function latestToolCall(
 }
 
 /**
- * Returns the call with the approval that a call of the model has used, where `delivered_to` is the SHA-256 of the id
- * of the call of the model; undefined if there is none.
+ * Returns the stored call whose approval a call of the model has used; undefined if there is none. `delivered_to` is
+ * the SHA-256 of the id that the model gave its call.
  */
 export async function findToolCallUsedBy(
   trx: ProxyTransaction,
@@ -98,7 +98,7 @@ export async function saveToolCall(
     .execute();
 }
 
-/** Whether the agent has a call that a person has not decided. */
+/** Whether the agent has a call that waits for the decision of a person. */
 export async function hasUndecidedCall(
   db: ProxyReader,
   { tenant, runId: run_id, instance }: AgentKey,

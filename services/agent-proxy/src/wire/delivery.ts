@@ -29,7 +29,7 @@ export interface Delivery {
   readonly name: string;
   /** Undefined for the root. */
   readonly child: { readonly parentInstance: string; readonly clientId: string } | undefined;
-  /** The manifest of its sub-agents; empty without one. */
+  /** Name of the manifest of its sub-agents; empty when it may not have sub-agents. */
   readonly childName: string;
   readonly sessionId: string;
   readonly requestId: string;

@@ -1,8 +1,9 @@
 import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
 
 /**
- * An error as an HTTP response. Its status and its header x-should-retry make every supported client stop after one
- * request when the error is final (AP-2).
+ * An error as an HTTP response. Its status and its header x-should-retry make clients stop after one request when the
+ * error is final (AP-2). Codex stops only after status 400, which replaces the statuses 402 and 403 of final errors for
+ * Codex.
  */
 export interface HttpError {
   readonly status: number;

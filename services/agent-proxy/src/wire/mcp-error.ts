@@ -24,7 +24,8 @@ const SERVER_ERROR = -32_000;
 
 /**
  * Returns the answer for an error: a JSON-RPC error with an HTTP status.
- * @param metadataUrl where a client reads how it gets a token (RFC 9728)
+ * @param metadataUrl URL of the protected resource metadata, which a client reads to learn how to get a token (RFC
+ *   9728)
  */
 export function mcpErrorOf(thrown: unknown, metadataUrl: string): McpHttpError {
   const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);

@@ -140,7 +140,8 @@ const MCP_CONTENT = 'application/vnd.writ.mcp-content+json';
 
 /**
  * Returns the content blocks of an MCP server unchanged; the gateway has validated them against the schema of the
- * protocol.
+ * protocol. If the blocks are in `_content`, the other fields of the object are the structured content, and are also
+ * shown as text before the blocks.
  */
 function blocksOf({
   _content: beside,

@@ -22,7 +22,7 @@ export interface AgentModules {
   readonly historyProviders: ReadonlyMap<string, HistoryProviderDefinition>;
 }
 
-/** An export of a module. */
+/** How a module exports one kind of definition: error texts, validation and reserved names. */
 interface Export {
   readonly what: string;
   readonly defineFunction: string;

@@ -138,7 +138,8 @@ export interface AgentContext {
   readonly meta: RunMeta;
 
   /**
-   * Throws when the run is cancelled or past its deadline (SUP-5). Every new operation makes this check, too; an
+   * Throws when the agent may not continue: it was cancelled or is halted, its lease or slot is lost, the worker is
+   * shutting down, or the deadline of the run has passed (SUP-5). Every new operation makes this check, too; an
    * operation that is replayed from the journal may return its recorded result without the check.
    */
   check(): void;

@@ -32,13 +32,19 @@ export interface CallTerms {
   readonly acts?: boolean;
   /** Overrides the default timeout. */
   readonly timeoutMs?: number;
-  /** Whether the call is permitted after the run's deadline, because it reports the outcome. */
+  /**
+   * Whether the call is permitted after the run's deadline. Set for reports of the outcome, proposals of a partial
+   * final answer, and token renewals.
+   */
   readonly afterDeadline?: boolean;
   /** Renews an expired writ. */
   readonly renewWrit?: () => Promise<void>;
 }
 
-/** Maximum number of renewals per call; further refusals have another cause. */
+/**
+ * Maximum number of renewals of expired tokens and writs per call; a refusal after these renewals has another cause.
+ * Renewals after a back-off (`renews`) are not counted.
+ */
 const MAX_RENEWALS = 3;
 /** Time before the run's deadline at which a call times out, in milliseconds. */
 const BEFORE_DEADLINE_MS = 20;

@@ -87,7 +87,7 @@ export interface RunParts {
   readonly historyOf: (manifest: AgentManifest) => HistoryProvider | undefined;
   readonly settings: CallSettings &
     EndingSettings & { readonly modelTimeoutMs: number; readonly toolTimeoutMs: number };
-  /** Called after a commit that wrote to the outbox. */
+  /** Called after a commit that may have written to the outbox. */
   readonly onEvents: () => void;
   /** Called when another agent may have become runnable. */
   readonly onRunnable: () => void;

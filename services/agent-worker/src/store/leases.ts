@@ -9,8 +9,10 @@ import type { WorkerDatabase } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /**
- * Owner, start and expiry of an agent's lease (RT-2). When another process ends the lease, the row keeps the owner,
- * because the owner may still run the agent; when the owner releases the lease, the row has no owner.
+ * Owner, start and expiry of an agent's lease (RT-2). A lease that expired, was reclaimed or was never used leaves its
+ * owner in the row, because the owner may still run the agent. The release of a lease and the end of the agent clear
+ * the owner; a release restores the previous owner while services have not rejected that owner yet
+ * (LeaseSession.mustFence).
  */
 export interface LeaseTerms {
   /** The process that holds the lease; see {@link leaseOwner}. */

@@ -3,7 +3,7 @@ import { prepareWrite } from '@writ/store';
 import { runColumns } from './keys.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** A rate limit that is shared by all agents of a run or tenant that use this name. */
+/** A rate limit, identified by its name within a run or, if `runId` is empty, within the tenant. */
 export interface SharedLimit {
   readonly tenant: string;
   /** The run whose agents share the limit; empty when agents of several runs share it. */

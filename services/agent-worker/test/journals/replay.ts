@@ -29,8 +29,8 @@ const FAR = Date.UTC(2100, 0);
 /** The point from which a replay resumes an agent. */
 export interface ResumePoint {
   /**
-   * Number of entries in the stored journal; the replay must produce the others from the recorded answers of the
-   * services.
+   * Number of recorded entries that the store contains when the replay starts; the replay must produce the remaining
+   * entries.
    */
   readonly entries: number;
   /** Whether the checkpoint is stored; otherwise the agent is replayed from its beginning. */
@@ -56,8 +56,9 @@ export function lineOf(
 }
 
 /**
- * Resumes a recorded agent on the current code. The store contains the rows that the worker had stored at `point`;
- * services and signals return the recorded answers.
+ * Resumes a recorded agent on the current code. Before the replay, the store contains the rows that the worker had
+ * stored at `point`, and the signals that the agent consumed after `point`. The fake services return the recorded
+ * answers.
  * @param tenant separates the replays in one store
  */
 export async function replay(
@@ -239,7 +240,11 @@ function partsOf(
 /** A slot that is never lost. */
 const HELD = { current: 'grant', grant: async () => 'grant', renewed: async () => undefined };
 
-/** Services that answer each call as they did when the journal was recorded; afterwards the worker is shut down. */
+/**
+ * Fake services that return the recorded answers after the resume point. If a review, a call of the model or of a tool,
+ * a tool list, or the spawn or end of a child has no recorded answer, the call throws `Drained`, as during a shutdown
+ * of the worker.
+ */
 function recordedPeers({ entries }: RecordedAgent, left: readonly RecordedEntry[]): WorkerPeers {
   const answers = [...left];
   const take = (kind: string, callId?: string): unknown => {

@@ -59,7 +59,7 @@ async function signal(world: World, name: string, payload: JsonObject = {}, id =
   await world.worker.signal({ ...to, requestId, name, payloadJson: JSON.stringify(payload) });
 }
 
-/** Decides the refund as a person. */
+/** Returns a function that waits until the agent is suspended, and then decides its approval as a person. */
 const decides =
   (answer: Parameters<World['approve']>[1]) =>
   async (world: World): Promise<void> => {
@@ -67,7 +67,7 @@ const decides =
     await world.approve(waitingFor[0]?.split(':')[1] ?? '', answer);
   };
 
-/** Blocks a tool, and approves everything else. */
+/** Returns a rule that blocks a tool and decides all other actions by the rules of the refund desk. */
 const blocks =
   (tool: string): NonNullable<Story['rule']> =>
   (raw) => {

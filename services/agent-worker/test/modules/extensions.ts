@@ -6,7 +6,7 @@ import {
   MiddlewareTermination,
 } from '@writ/kernel';
 
-/** A module of a user, for tests: middleware on every level, a strategy and a history provider. */
+/** A module as a user writes it, for tests: middleware on every level, two strategies and a history provider. */
 
 /** Turns by session and run. */
 export const saved = new Map<string, Map<string, readonly ChatTurn[]>>();

@@ -3,7 +3,7 @@ import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import { type AttemptFailure, isRecoverableStatus } from '../domain/chat/failure.ts';
 import { boundedFetch, ResponseTooLargeError } from './model-call/bounded-fetch.ts';
 
-/** A free request to a provider. */
+/** A request for which the provider charges nothing, such as a token count. */
 export interface FreeRequest {
   readonly model: ModelEntry;
   /** Path below the base URL, with its query. */

@@ -29,9 +29,9 @@ export class OutputLimit {
   }
 
   /**
-   * Adds the content of a chunk and returns whether the answer now exceeds the limit. Tokens are counted only when the
-   * answer may exceed the limit. Until then, the number of bytes is an upper bound, because a token has at least one
-   * byte.
+   * Adds the content of a chunk and returns whether the answer now exceeds the limit of tokens or of chunks. Tokens are
+   * counted only when the answer may exceed the limit and at least `COUNTED_BYTES` bytes are uncounted. Until then, the
+   * number of bytes is an upper bound, because a token has at least one byte.
    */
   async exceedsWith(content: string): Promise<boolean> {
     this.#chunks += 1;

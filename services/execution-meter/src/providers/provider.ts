@@ -22,7 +22,10 @@ export interface Attempt {
   readonly onText: (text: string) => void;
   /** Whether the provider may keep the answer. */
   readonly mayStore: boolean;
-  /** Receives the events of the answer to a native request; the last one is sent after the settlement. */
+  /**
+   * Receives the events of the answer to a native request. The caller of the meter gets events with `isLast` only after
+   * the settlement.
+   */
   readonly onEvent: (json: string, isLast: boolean) => void;
 }
 
@@ -58,7 +61,7 @@ export type AttemptOutcome =
       readonly sent: boolean;
     };
 
-/** Received part of an answer; undefined when the answer was not streamed. */
+/** Received part of an answer; undefined if the answer is not streamed and was not received. */
 type PartialTexts = readonly string[] | undefined;
 
 /** Makes one attempt of a model call. Errors of the provider are returned and never thrown. */

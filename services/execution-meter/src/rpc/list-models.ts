@@ -6,8 +6,8 @@ import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { RpcContext } from './rpc-context.ts';
 
 /**
- * Lists the usable catalog aliases that the token of the calling agent allows; for the supervisor,
- * all usable ones.
+ * Lists the usable aliases of the catalog: for a call with an agent token, from agent-worker or agent-proxy, only the
+ * aliases that the token allows; for the supervisor all.
  */
 export function listModels({
   catalog,

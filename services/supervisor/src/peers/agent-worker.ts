@@ -82,8 +82,9 @@ export interface RunCancellation extends RunKey {
 }
 
 /**
- * Client of agent-worker. Calls are idempotent, and durable when they return. The order engine repeats the calls of
- * orders; the client retries only calls for which a caller waits.
+ * Client of agent-worker, or of agent-proxy, which serves the same API for external agents. Calls are idempotent, and
+ * durable when they return. The order engine repeats the calls of orders; the client retries only calls for which a
+ * caller waits.
  */
 export interface AgentWorkerPeer {
   /** Delivers an agent with its first message. */

@@ -70,7 +70,7 @@ async function listPages(
   do {
     const page = await client.listTools(
       { knownVersion: pageToken === '' ? knownVersion : '', pageSize: PAGE_SIZE, pageToken },
-      // No retry: a review waits, and the next review asks again.
+      // The call is not retried, because a review waits for it; the next review requests the list again.
       { timeoutMs: TIMEOUT_MS },
     );
     if (page.unchanged && knownVersion !== '' && pageToken === '') return page;

@@ -44,7 +44,8 @@ export class ToolCache {
 
   /**
    * Whether the gateway publishes tool events itself, according to its last response. False before the first response,
-   * because a duplicate event is deduplicated, but an event that is not published is lost (HK-1).
+   * so that the supervisor publishes the events: a duplicate event is discarded, but an event that no service publishes
+   * is lost (HK-1).
    */
   get emitsHookEvents(): boolean {
     return this.#emitsHookEvents;
@@ -70,7 +71,7 @@ export class ToolCache {
 
   /**
    * Requests the list, or waits for a request in flight. If that request was sent more than `ms` ago, its response may
-   * be outdated, so another request is sent, unless the first one failed.
+   * be outdated, so another request is sent, unless that request failed.
    */
   async #refresh(ms: number): Promise<void> {
     if (this.#request !== undefined) {

@@ -21,7 +21,7 @@ export async function insertNotifications(
   noteChange(trx, 'notifications');
 }
 
-/** The notifications with these ids, by endpoint. */
+/** Returns the notifications with these ids, sorted by endpoint. */
 export async function findNotifications(
   db: SupervisorReader,
   ids: readonly string[],

@@ -17,8 +17,8 @@ interface Stock {
 }
 
 /**
- * Creates a rate limit for the calls of each tenant across all replicas: each replica takes some tokens at a time
- * from one bucket in the store.
+ * Creates a rate limit for the calls of each tenant across all replicas: each replica takes some tokens at a time from
+ * one bucket in the store. If the store does not support replicas, the bucket is in memory.
  * @throws OverloadedError RATE_LIMITED with `retry_after_ms`; UnavailableError when the store is unreachable (both
  *   from the returned function)
  */

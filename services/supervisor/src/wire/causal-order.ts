@@ -16,9 +16,10 @@ const RANKS: Readonly<Partial<Record<HookEventType, number>>> = {
 };
 
 /**
- * Returns the ids of the events of the same agent that precede `event` on a timeline (HK-1): the start of its step
- * before a model call, the start of a call before its end, the calls of a step before its end, and the events that its
- * emitter names in `after`.
+ * Returns the ids of the events of the same agent that precede `event` on a timeline (HK-1): the start of the step
+ * before LLM_START, GUARDRAIL_TRIP, BUDGET_EXHAUSTED, LOG_ENTRY and STEP_END; the end of the previous attempt before
+ * LLM_START; the start of the attempt before LLM_END; the start of a tool call before TOOL_END; and, except for LLM_END
+ * and TOOL_END, the events that the emitter names in `after`.
  */
 export function predecessorsOf(event: HookEvent): string[] {
   const { callId, attempt, after } = event;

@@ -17,7 +17,9 @@ interface PageRequest {
 interface PagedList<R> {
   /** Number of rows of a page; default 50. */
   readonly defaultSize?: number;
-  /** A page token is valid only with the same filters. */
+  /**
+   * The filters of the list; a page token is rejected if the filters differ from those of the request that returned it.
+   */
   readonly filters: object;
   /** The position of a row: its sort key. */
   positionOf(row: R): PagePosition;
@@ -60,13 +62,17 @@ export function readPageAt(
   return { time: pageTime(time), id };
 }
 
-/** An opaque token for the page after `position`, valid only with the same filters. */
+/**
+ * Returns an opaque token for the page after `position`; {@link readPageToken} accepts it only together with equal
+ * filters.
+ */
 export function pageToken(position: PagePosition, filters: object): string {
   return Buffer.from(JSON.stringify([digestOf(filters), ...position])).toString('base64url');
 }
 
 /**
- * The position of a page, with `parts` parts; undefined for the first page.
+ * Returns the position in a page token, which must have `parts` parts; undefined for an empty token, which requests the
+ * first page.
  * @throws InvalidRequestError INVALID_PAGE_TOKEN when the token is malformed or belongs to a request with other
  *   filters
  */

@@ -30,8 +30,8 @@ export function parseArguments(argumentsJson: string): ParsedArguments {
 }
 
 /**
- * Checks the arguments against the schema and the limits of the tool (TG-2). Returns what is wrong; undefined when
- * nothing is.
+ * Checks the arguments of a call against the schema of the tool (TG-2). Returns the problems as text; undefined when
+ * there are none.
  */
 export function argumentProblems(tool: Tool, parsed: ParsedArguments): string | undefined {
   if ('problem' in parsed) return parsed.problem;

@@ -16,8 +16,8 @@ export type CallState =
   | 'burnt';
 
 /**
- * How a run of a tool ended. `lost`: no response arrived in time, so the outcome is unknown. `interrupted`: the
- * run was cancelled and stopped.
+ * How the execution of a tool ended. `lost`: no response arrived in time, so it is unknown whether the tool took
+ * effect. `interrupted`: the execution was cancelled and returned no result; the tool may have taken effect.
  */
 export type Ending = 'ok' | 'failed' | 'lost' | 'interrupted';
 
@@ -33,8 +33,8 @@ export type CallEvent =
 
 /**
  * Effect of an event. `execute`: run the tool. `record`: write the receipt of the next state. `keep`: do nothing.
- * `join`: wait for the run in flight. `answer`: return the recorded outcome. `reject`: the event is not valid in
- * this state.
+ * `join`: wait for the execution of the tool that is in progress. `answer`: return the recorded outcome. `reject`: the
+ * event is not valid in this state.
  */
 type Effect = 'execute' | 'record' | 'keep' | 'join' | 'answer' | 'reject';
 
@@ -45,8 +45,8 @@ export interface Transition {
 }
 
 /**
- * State machine of one tool call. A destructive tool is executed at most once. An outcome is recorded once; only
- * a resolution replaces it, and only an unknown outcome (TG-1, TG-5, TG-8).
+ * State machine of one tool call. A destructive tool is executed at most once. An outcome is recorded once; the only
+ * outcome that can be replaced is `unknown`, and only by a resolution (TG-1, TG-5, TG-8).
  */
 export function transition(state: CallState, event: CallEvent, sideEffect: SideEffect): Transition {
   switch (state) {
@@ -113,7 +113,8 @@ function ended(ending: Ending, sideEffect: SideEffect): Transition {
 function fromInterrupted(event: CallEvent, sideEffect: SideEffect): Transition {
   switch (event.kind) {
     case 'call':
-      // The call passed the checks when intent was recorded; the freeze is checked again.
+      // The checks passed when the intent was recorded and are not repeated; beginCall checks the expiry of the writ
+      // and the freezes again.
       if (sideEffect !== 'destructive') return { next: 'running', effect: 'execute' };
       return record('unknown');
     case 'void':

@@ -7,8 +7,8 @@ import type { GatewayContext } from '../context.ts';
 import { toCallToolResponse } from '../wire/call.ts';
 
 /**
- * Maximum number of writs that are verified concurrently, which also limits the verifications in one turn of the event
- * loop.
+ * Maximum number of writs that are verified concurrently; it also limits how many verifications start before the event
+ * loop handles other I/O.
  */
 const MAX_CONCURRENT_VERIFICATIONS = 2;
 

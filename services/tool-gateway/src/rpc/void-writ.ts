@@ -13,7 +13,10 @@ const STATES = {
   in_flight: VoidState.IN_FLIGHT,
 } as const;
 
-/** Settles a writ that will not be repeated (TG-8). */
+/**
+ * Settles the call of a writ that the worker will not present again: burns a call that was never made, records the
+ * outcome of an interrupted call, and does not change a call in flight (TG-8).
+ */
 export function voidWrit(context: GatewayContext): Handlers<typeof ToolGatewayService>['voidWrit'] {
   return async ({ call }) => {
     const voided = await settleWrit(context, toCallKey(call));

@@ -108,8 +108,8 @@ function toAnswer(tool: string, { kind, content, mediaType }: ToolResult): ToolA
 }
 
 /**
- * Maps an error to an answer: a rejection, or a call that was not sent, means that the tool did not run, INTERNAL
- * means that the tool failed, and after any other error the outcome is unknown.
+ * Maps an error to an answer: `failed` after a rejection, after INTERNAL, and for a call that was not sent; `lost`
+ * after any other error, because the tool may have been executed.
  */
 function fromError(tool: string, error: unknown): ToolAnswer {
   if (!isWritError(error)) return { kind: 'lost', message: `${tool} did not respond.` };

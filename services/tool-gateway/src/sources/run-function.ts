@@ -28,14 +28,17 @@ export async function runFunction(
   return toAnswer(tool, value);
 }
 
-/** Converts a value to JSON and back, so that the gateway sees the same value as callers in other languages. */
+/**
+ * Returns the answer for a value that a function returned: the value converted to JSON and back, as a tool in another
+ * process would return it, or `bad_result` when the value is not a plain object or has no JSON form.
+ */
 function toAnswer(tool: string, value: unknown): ToolAnswer {
   if (!isPlainObject(value)) return badResult(tool);
   try {
     const content = JSON.stringify(value);
     return { kind: 'output', output: { kind: 'json', content, value: JSON.parse(content) } };
   } catch {
-    // A bigint or a cycle: the tool ran, and its result has no JSON form.
+    // The value contains a bigint or a cycle, so it has no JSON form.
     return badResult(tool);
   }
 }

@@ -25,9 +25,10 @@ export interface ToolInvocation {
 }
 
 /**
- * Result of an execution. `failed`: the tool did not run, or it failed. `bad_result`: the tool returned an invalid
- * result. `cancelled`: the call was cancelled before the tool could run. `lost`: no response arrived or the call was
- * cancelled later, so the outcome is unknown. Messages are one sentence for the model.
+ * Result of an execution. `output`: the tool returned a valid result. `failed`: the tool was not executed, or it
+ * failed. `bad_result`: the tool returned an invalid result. `cancelled`: the call was cancelled before it was sent.
+ * `lost`: no response arrived or the call was cancelled after it was sent, so the tool may have been executed. Messages
+ * are one sentence for the model.
  */
 export type ToolAnswer =
   | { readonly kind: 'output'; readonly output: ToolOutput }
@@ -48,9 +49,15 @@ export type OfferedTools = Readonly<Record<string, OfferedTool>>;
 
 /** A source of tools (TG-6): one implementation for each kind, one instance for each source. */
 export interface ToolSource {
-  /** Lists the tools that the source describes; absent when only tools.yaml describes them. Rejects when the source is unreachable. */
+  /**
+   * Lists the tools that the source describes; absent when tools.yaml or the gateway itself describes them. Rejects
+   * when the source is unreachable.
+   */
   offer?(): Promise<OfferedTools>;
-  /** Calls `changed` when the offered tools may have changed, until the source is closed; absent when they cannot change. */
+  /**
+   * Calls `changed` when the offered tools may have changed, until the source is closed; absent when they cannot
+   * change.
+   */
   watch?(changed: (offered: OfferedTools) => void): void;
   /** Returns the tools that the source does not have; absent when that is unknown. */
   lacks?(tools: readonly string[]): readonly string[];

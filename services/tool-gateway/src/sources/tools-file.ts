@@ -32,7 +32,7 @@ interface Completed {
 
 /** A parsed tools.yaml. */
 export interface ToolsFile {
-  /** Tools with a complete definition in tools.yaml. */
+  /** Tools with a complete definition in tools.yaml, and the built-in tool if tools.yaml declares it. */
   readonly registry: Registry;
   /** Adds the tools that sources offer; tools.yaml takes precedence. */
   complete(offers: Offers): Completed;

@@ -4,7 +4,7 @@ import { SIDE_EFFECTS, type SideEffect } from '../domain/tool.ts';
 
 /**
  * A tool in tools.yaml. Fields that are omitted for a tool of an MCP server or for the built-in tool take the values
- * that the source offers.
+ * that the source offers, or else the defaults.
  */
 export interface ToolEntry {
   readonly name: string;

@@ -176,7 +176,10 @@ export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promi
     .execute();
 }
 
-/** Calls with intent and an owner, alive or dead, the oldest first. */
+/**
+ * Returns the calls in the state `intent` that have an owner, in order of their start; the owner may be a live or a
+ * dead replica.
+ */
 export async function inFlightCallRows(
   db: GatewayReader,
   { tenant, runId, instance }: Scope = {},
@@ -194,7 +197,7 @@ export async function inFlightCallRows(
   return await query.execute();
 }
 
-/** Deletes the recorded results of a run, or of one agent of it; digests and receipts stay (SUP-4). */
+/** Deletes the recorded results and messages of a run, or of one of its agents; digests and receipts stay (SUP-4). */
 export async function purgeResults(
   trx: GatewayTransaction,
   scope: { readonly tenant: string; readonly runId: string; readonly instance?: string },

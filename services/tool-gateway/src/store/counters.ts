@@ -12,7 +12,10 @@ export interface CountedCall extends CallKey {
 
 const NONE: Tally = { calls: 0, lastCallId: '' };
 
-/** The numbers of earlier calls (TG-2). */
+/**
+ * Returns the numbers of earlier calls of the run, of the agent's calls of the tool, and of those with the same
+ * arguments (TG-2).
+ */
 export async function readCounters(db: GatewayReader, call: CountedCall): Promise<Counters> {
   const { tenant, runId, instance, tool, argsHash } = call;
   const { rows } = await selectCounters(db, { tenant, runId, instance, tool, argsHash });

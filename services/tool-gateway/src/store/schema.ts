@@ -23,7 +23,7 @@ const calls = table('calls', {
     /** Step of the agent, as sent by the worker; used in events and receipts. */
     step: column.integer(),
     tool: column.text(),
-    /** Null when the tool is not in the registry. */
+    /** Null when the tool is not in the registry, and for a burnt call. */
     side_effect: column.text<SideEffect>().nullable(),
     /** SHA-256 of the exact argument bytes; empty for a burnt call. */
     args_sha256: column.text(),
@@ -61,7 +61,7 @@ const calls = table('calls', {
     /** The current receipt and its revision; null before the outcome. */
     receipt: column.text().nullable(),
     revision: column.integer(),
-    /** The request that resolved an unknown outcome. */
+    /** Id of the request that resolved an unknown outcome; null for other calls. */
     resolve_request_id: column.text().nullable(),
     resolve_digest: column.text().nullable(),
     resolved_by: column.text().nullable(),
@@ -105,7 +105,9 @@ const counters = table('counters', {
     tool: column.text(),
     args_hash: column.text(),
     calls: column.integer(),
-    /** The last executed call; null when unknown. */
+    /**
+     * Id of the last executed call that this counter counts; null before the first one, and in the counter of a run.
+     */
     last_call_id: column.text().nullable(),
   },
   primaryKey: ['tenant', 'run_id', 'agent_instance', 'tool', 'args_hash'],

@@ -28,7 +28,7 @@ export function statusOf({ state }: Pick<CallRow, 'state'>): CallStatus {
 
 /**
  * Reads the key of a call.
- * @throws InvalidRequestError CALL_REQUIRED when the request has none
+ * @throws InvalidRequestError CALL_REQUIRED when `call` is undefined
  */
 export function toCallKey(call: CallKeyMessage | undefined): CallKey {
   if (call === undefined) {

@@ -16,7 +16,8 @@ const noCalls = { ofRun: 0, ofTool: never, ofSignature: never };
 const MAX_MESSAGE = 4_096;
 
 /**
- * Runs one argument text through the checks of a call and compares the verdict with JSON.parse.
+ * Runs one argument text through the checks of a call. Compares the verdict with `expected`, and the parsed arguments
+ * of an admitted text with JSON.parse.
  * @returns the problem; undefined when the verdict is correct
  */
 export function judgePayload({ text, expected }: Payload): string | undefined {

@@ -39,8 +39,9 @@ export interface Authorized {
 
 /**
  * Returns the agent that a request acts for, from its credentials, and records that the agent is in use (AP-1). A run
- * token names the agent; an agent key opens the run of its conversation; headers may name a sub-agent. Every endpoint
- * calls this function for every request before it acts for the agent.
+ * token names the agent. For an agent key, the agent is the root of the run whose id the request names; without an id,
+ * it is the root of the open run of the conversation or of the key, and a run is opened if none is found. Headers may
+ * name a sub-agent. Every endpoint calls this function for every request before it acts for the agent.
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED; UnavailableError AGENT_NOT_DELIVERED,
  *   KEYS_UNAVAILABLE; PreconditionError RUN_ENDED; what `body`, KeyRunCache.of and SubAgents.of throw
  */
@@ -65,7 +66,10 @@ export function beginRequest(
   return open.begin(agent);
 }
 
-/** Ends a request. If the agent has no other request in progress, its slot is reported as waiting after a delay. */
+/**
+ * Ends a request. If every other request of the agent waits for a person, or there is none, the slot of the agent is
+ * reported as waiting after a delay.
+ */
 export async function endRequest(
   context: ProxyContext,
   { key, agent }: Authorized,
@@ -116,7 +120,10 @@ async function subAgentFor(
   return await context.subAgents.of(root, named, task);
 }
 
-/** Returns the agent of the open run of an agent key; opens a new run when the cached run has ended. */
+/**
+ * Returns the agent of the run of an agent key. If the cached run has ended, requests the run from the supervisor
+ * again.
+ */
 async function agentOfKey(context: ProxyContext, query: RunQuery): Promise<AgentRow> {
   const run = await context.runs.of(query);
   const agent = await findAgent(context.store.db, run.key);

@@ -28,7 +28,7 @@ export class KeyRunCache {
   }
 
   /**
-   * Returns the run of a key and conversation. Concurrent requests share one call.
+   * Returns the run of an agent key for the conversation or run id in the query. Concurrent requests share one call.
    * @throws what ProxyPeers.openRun throws
    */
   async of(query: RunQuery): Promise<OpenRun> {

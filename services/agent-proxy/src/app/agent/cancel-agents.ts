@@ -14,8 +14,9 @@ export interface CancelOrder extends RunKey {
 
 /**
  * Ends external agents (SUP-8, AP-1): deletes their tokens, rejects their further requests on every replica, and aborts
- * their requests in progress in this process; those on other replicas end when their next call is rejected. Returns the
- * number of ended agents; a repeated order changes nothing.
+ * their requests in progress in this process. A request on another replica ends when its next call to a service is
+ * rejected or, while it waits for a person, at its next poll. Returns the number of ended agents; a repeated order
+ * changes nothing.
  */
 export async function cancelAgents(
   { store, clock, open, slots, receipts, disconnectTimes, toolLists }: ProxyContext,

@@ -10,8 +10,7 @@ import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import type { Delivery } from '../../wire/delivery.ts';
 
 /**
- * Stores an external agent durably before it returns; a repeated delivery changes nothing (RT-3, AP-1). Returns whether
- * it is new.
+ * Stores an external agent durably; a repeated delivery changes nothing (RT-3, AP-1). Returns whether the agent is new.
  * @throws AlreadyExistsError AGENT_EXISTS; InvalidRequestError REQUEST_ID_REUSED; PreconditionError RUN_ENDED
  */
 export async function deliverAgent(

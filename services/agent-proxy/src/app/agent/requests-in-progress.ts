@@ -61,7 +61,7 @@ export class RequestsInProgress {
     return [...this.#requestsOf(agentKeyText(agent))].some(({ isWaiting }) => !isWaiting);
   }
 
-  /** Whether the client of this call of the agent is connected. */
+  /** Whether a request of the agent for this model call is in progress in this process. */
   isConnected(agent: AgentKey, callId: string): boolean {
     const open = this.#requestsOf(agentKeyText(agent));
     return [...open].some((request) => request.callId === callId);
@@ -90,7 +90,7 @@ export class RequestsInProgress {
 
 /** One request in progress. */
 export class RequestInProgress {
-  /** The model call that it makes. */
+  /** Id of the model call of this request; empty for other requests. */
   callId = '';
   /** Whether it waits for a person, so that the agent needs no slot for it. */
   isWaiting = false;

@@ -21,8 +21,8 @@ interface Held {
 }
 
 /**
- * The slots of external agents: renewed when a request needs one, and reported as waiting when no request has come for a
- * while, so that an idle agent uses no active time (SB-4, EM-1).
+ * The slots of external agents. A slot is renewed when a request needs it, and reported as waiting after `suspendMs`
+ * without a request that needs it, so that an idle agent uses no active time (SB-4, EM-1).
  */
 export class Slots {
   readonly #parts: SlotsParts;
@@ -35,7 +35,10 @@ export class Slots {
     this.#parts = parts;
   }
 
-  /** Stores the grant of a delivery. */
+  /**
+   * Stores the grant of a delivered agent, if there is one; the slot is reported as waiting unless a request comes
+   * within `suspendMs`.
+   */
   delivered(agent: AgentKey, grant: string): void {
     if (grant !== '') this.#hold(agent, grant);
     this.#suspendLater(agent);
@@ -59,12 +62,18 @@ export class Slots {
     return await renewal.finally(() => this.#renewals.delete(key));
   }
 
-  /** Renews the grant that an agent holds: its lease would expire during a long request. */
+  /**
+   * Renews the grant of an agent if this process has one and it is older than `grantMs`, so that the lease of the slot
+   * does not expire during a long request.
+   */
   async keep(agent: AgentKey): Promise<void> {
     if (this.#held.has(agentKeyText(agent))) await this.grant(agent);
   }
 
-  /** Called at the end of a request, and when it begins to wait for a person. */
+  /**
+   * Reports the slot as waiting after `suspendMs` unless a request needs it. Called when a request ends or begins to
+   * wait for a person, and after a spawn or the execution of a task.
+   */
   released(agent: AgentKey): void {
     if (!this.#parts.open.hasActive(agent)) this.#suspendLater(agent);
   }
@@ -77,7 +86,7 @@ export class Slots {
     this.#held.delete(key);
   }
 
-  /** Stops reporting. */
+  /** Cancels all pending reports of waiting slots. */
   stop(): void {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();

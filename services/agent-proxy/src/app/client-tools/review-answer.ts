@@ -54,8 +54,8 @@ interface EndedAnswer {
   /** Whether the answer was received as events; false for a recorded answer. */
   readonly wasRead: boolean;
   /**
-   * Whether the events can be sent to the client; false for a recorded answer, and for the single answer of a server
-   * without streaming to a streamed request.
+   * Whether the answer was received as events that can be sent to the client. False for a recorded answer, and when the
+   * client requested a stream but the provider does not support streaming and sent one complete answer.
    */
   readonly hasEvents: boolean;
   readonly finished: Finished;
@@ -63,10 +63,11 @@ interface EndedAnswer {
 
 /**
  * Returns a model call whose tool calls are reviewed before the client gets them (AP-5), or the call itself when
- * options.client_tools of the agent is not `review`. Text is sent immediately, except in a stored response; tool calls
- * and all events after them are sent when all calls are decided. When a call is refused, the answer is withheld and the
- * turn is continued with the model, which gets the reason, at most `maxRefusals` times; after that, or when a refusal
- * ends the run, the client gets a text in place of the calls.
+ * options.client_tools of the agent is not `review`. Text is sent immediately, unless the provider stores the answer
+ * (dialect `responses`) and the request offers tools; tool calls and all events after them are sent when all calls are
+ * decided. When a call is refused, the answer is withheld and the turn is continued with the model, which gets the
+ * reason, at most `maxRefusals` times; after that, or when a refusal ends the run, the client gets a text in place of
+ * the calls.
  */
 export function reviewedCall(context: ProxyContext, call: CallToReview): ModelCall {
   const { agent, first } = call;
@@ -160,8 +161,8 @@ class AnswerReviewer {
       const fields = fieldsOf(JSON.parse(text));
       const release = answer.read(fields);
       wasRead = true;
-      // A server without streaming sends the answer as a whole; the client gets events that are created from its
-      // record.
+      // A provider that does not support streaming sends one complete answer; the client gets events that are created
+      // from the record of the answer.
       if (stream && dialect.isWhole(text.slice(0, 512))) continue;
       hasEvents = true;
       isHeld ||= release === 'held';
@@ -255,8 +256,9 @@ class AnswerReviewer {
   }
 
   /**
-   * Returns the RFC 8785 form of the arguments. A text that is not JSON is returned unchanged; the supervisor rejects
-   * it.
+   * Returns the RFC 8785 form of the arguments. The text of a custom tool becomes the field `input` of an object; for
+   * other tools, an empty text becomes `{}`. Any other text that is not JSON is returned unchanged, and the supervisor
+   * rejects it.
    */
   #argumentsOf({ name, argumentsJson: json }: ModelToolCall): string {
     if (this.#offeredAs(name)?.isCustom === true) return canonicalJson({ input: json });

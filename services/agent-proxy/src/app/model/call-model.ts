@@ -42,7 +42,10 @@ export interface ModelCall {
   readonly callId: string;
   /** @throws the error that the call ends with; the reason of the request's signal; what slots and tokens throw */
   readonly events: AsyncIterable<ModelEvent>;
-  /** Records that the client has received the whole answer, so that an equal request is a new one. */
+  /**
+   * Records that the client has received the whole answer, so that an equal request is a new one. Has no effect for a
+   * request with an Idempotency-Key, which always gets the same answer.
+   */
   delivered(): Promise<void>;
 }
 

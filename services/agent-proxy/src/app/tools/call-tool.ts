@@ -43,7 +43,10 @@ export async function callTool(
   return await finishCall(context, call, await currentDecision(context, call), terms);
 }
 
-/** Executes an approved call; returns a refused or waiting answer for any other decision. */
+/**
+ * Executes an approved call and, if its outcome is unknown, waits for a person to determine the outcome; returns a
+ * refused or waiting answer for any other decision.
+ */
 export async function finishCall(
   context: ProxyContext,
   call: CallKey,
@@ -84,7 +87,10 @@ async function review(
   return decision;
 }
 
-/** Executes a call once for all equal requests; the execution continues when their clients disconnect. */
+/**
+ * Executes a call once for all requests in this process that wait for the same call; the execution continues when their
+ * clients disconnect.
+ */
 async function executeOnce(
   context: ProxyContext,
   call: CallKey,

@@ -12,7 +12,7 @@ import {
 /** A stored tool call. */
 export type NumberedCall = ToolCallRow;
 
-/** A tool call as an external agent asks for it. */
+/** A tool call that an external agent requests. */
 export interface ToolRequest {
   readonly tool: string;
   /** RFC 8785 form of the arguments: exactly these bytes are reviewed, signed and executed (TG-1). */
@@ -53,7 +53,7 @@ export function digestOf({ tool, argumentsJson, ownId }: ToolRequest): string {
   return sha256Hex(ownId === '' ? `${tool}\n${argumentsJson}` : `id:${ownId}`);
 }
 
-/** Records that a client has received the result, so that an equal call is a new one. */
+/** Records that a client has received the result, so that an equal call without a client id is a new one. */
 export async function markToolDelivered(
   { store }: Pick<ProxyContext, 'store'>,
   row: ToolCallRow,

@@ -22,7 +22,7 @@ describe('receipts that are sent with the next review', () => {
     expect(receipts.peek(AGENT)).toEqual({ receipts: [], observations: [] });
   });
 
-  it('are sent with a single result that is larger than the limit', () => {
+  it('are sent with at least one result, even if that result is larger than the limit', () => {
     const receipts = new PendingReceipts();
     receipts.add(AGENT, { callId: 'a', receipt: 'receipt-a', content: LARGE + LARGE });
     expect(receipts.peek(AGENT).observations.map(({ callId }) => callId)).toEqual(['a']);

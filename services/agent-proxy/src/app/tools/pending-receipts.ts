@@ -13,7 +13,7 @@ const MAX_CACHED_BYTES = 32_000_000;
 export interface PendingReceipt {
   readonly callId: string;
   readonly receipt: string;
-  /** Empty without one. */
+  /** The result; empty when the call has none. */
   readonly content: string;
 }
 

@@ -5,8 +5,8 @@ import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 const SENDING_MS = 1_000;
 
 /**
- * Results that are being sent to clients. An equal call waits until the result was sent, at most {@link SENDING_MS}:
- * when the client has received it, the call is a new one and not a repeat.
+ * Results that are being sent to clients. An equal call waits until the result was sent, at most {@link SENDING_MS}: if
+ * the client has received the result, the equal call is a new call and not a repeat.
  */
 export class ResultsInTransit {
   readonly #sending = new Map<string, Promise<void>>();

@@ -8,7 +8,7 @@ import type { NumberedCall } from '../tools/number-call.ts';
 
 /** How long a `requestState` is valid, ms: the client must repeat the request within this time. */
 const RETRY_MS = 10 * 60_000;
-/** How long a task can be read: until its run ends, which deletes it, and at most this long, ms. */
+/** Maximum time for which a task can be read, ms. A task is deleted when its run ends, even before this time. */
 export const TASK_MS = 24 * 60 * 60_000;
 
 type Parts = Pick<ProxyContext, 'store' | 'clock'>;
@@ -25,7 +25,10 @@ export async function issueRetry(
   return await issue(context, row, retry, RETRY_MS);
 }
 
-/** Creates a task for a call. From then on, the call is executed without a further request of the client (AP-4). */
+/**
+ * Creates a task for a call. From then on, the call is executed after its approval without a further request of the
+ * client (AP-4).
+ */
 export async function issueTask(context: Parts, row: NumberedCall): Promise<string> {
   return await issue(context, row, 0, TASK_MS);
 }
@@ -59,7 +62,7 @@ async function issue(
 }
 
 /**
- * Uses the `requestState` of a repeated request, and deletes it.
+ * Deletes the `requestState` of a repeated request, so that it is valid only once, and returns its row.
  * @throws InvalidRequestError INVALID_REQUEST_STATE when it was never issued to this agent, was used, or has expired
  */
 export async function takeRetry(
@@ -78,7 +81,7 @@ export async function takeRetry(
   return await store.transaction(take, { run: agent });
 }
 
-/** Returns the error for a `requestState` that does not belong to the repeated call. */
+/** Returns the error for a `requestState` that is unknown, used or expired, or that belongs to another call. */
 export function invalidState(): InvalidRequestError {
   return new InvalidRequestError(
     'INVALID_REQUEST_STATE',

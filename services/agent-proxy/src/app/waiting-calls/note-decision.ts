@@ -5,9 +5,9 @@ import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
 
 /**
- * Records durably that a person has decided on a tool call, and wakes the requests of this process that wait for the
- * decision (AP-4, RT-3). Restarts the idle timeout of the agent, so that it can request the result. Returns false for a
- * call that is unknown or already decided.
+ * Records durably that an approval of a tool call was decided or has expired, and wakes the requests of this process
+ * that wait for the decision (AP-4, RT-3). Restarts the idle timeout of the agent, so that it can request the result.
+ * Returns false for a call that is unknown or already decided.
  */
 export async function noteDecision(
   { store, clock, waitingRequests }: Pick<ProxyContext, 'store' | 'clock' | 'waitingRequests'>,

@@ -79,7 +79,10 @@ export async function cancelTask(context: ProxyContext, { row }: ToolTask): Prom
   waitingRequests.wake(row.call_id);
 }
 
-/** Claims a task, executes its call if it was approved, and records that the task has a result. */
+/**
+ * Claims a task, executes its call if it was approved, records that the task has a result, and returns the result.
+ * Returns undefined when the task was cancelled or still waits for a person.
+ */
 export async function endTask(
   context: ProxyContext,
   row: NumberedCall,

@@ -7,7 +7,7 @@ const POLL_MS = 1_000;
 export interface WaitTerms {
   /** Maximum wait, measured with the monotonic clock of the service, ms. */
   readonly holdMs: number;
-  /** Aborts when the client disconnects or its run ends. */
+  /** Aborts when the client disconnects, or when its agent has ended or is halted. */
   readonly signal: AbortSignal;
   /** Called when the request begins to wait, and when it no longer waits. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;

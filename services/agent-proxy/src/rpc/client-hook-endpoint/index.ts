@@ -70,8 +70,8 @@ async function serve(
   assertPost(request);
   const holdMs = holdMsOf(request);
   const body = readHookBody(await bodyOf(request)());
-  // A hook names the session and the sub-agent in its body, a model call in headers. The body is converted to headers,
-  // so that hooks and model calls are assigned to the same run and agent.
+  // A hook names the session and the sub-agent in its body; a model call names them in headers. The body is converted
+  // to headers, so that hooks and model calls are assigned to the same run and agent.
   const headers = { ...client.headersOf(body), ...request.headers };
   if (isResult(body)) return await recordResult(context, headers, body);
   const authorized = await authorize(context, { headers });

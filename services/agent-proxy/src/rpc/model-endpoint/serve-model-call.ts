@@ -172,7 +172,10 @@ async function sendAnswer(
   }
 }
 
-/** Whether an event is a complete answer from a server without streaming; it is then sent to the client as events. */
+/**
+ * Whether an event is a complete answer, which a provider that does not support streaming sends; the client then gets
+ * events that are created from the record of the answer.
+ */
 function isWhole(dialect: Dialect, json: Uint8Array): boolean {
   return dialect.isWhole(Buffer.from(json).toString('utf8', 0, 512));
 }

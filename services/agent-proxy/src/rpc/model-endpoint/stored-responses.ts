@@ -16,8 +16,8 @@ const ACCESS: Readonly<Record<string, ResponseAccess>> = {
 };
 
 /**
- * Returns the handler of requests for answers that the provider has stored. Only the session of an answer may read,
- * cancel or delete it (AP-2).
+ * Returns the handler of requests for answers that the provider has stored. Only agents of the session in which an
+ * answer was created may read, cancel or delete the answer (AP-2).
  */
 export function storedResponses(context: ProxyContext) {
   return (method: string, path: string) => {

@@ -10,7 +10,7 @@ const FINISH: Readonly<Partial<Record<EndReason, string>>> = {
   [EndReason.CONTENT_FILTER]: 'content_filter',
 };
 
-/** Chat completions of OpenAI. */
+/** The dialect of the OpenAI Chat Completions API. */
 export const chatCompletions: Dialect = {
   name: ContractDialect.OPENAI_CHAT,
   path: '/v1/chat/completions',

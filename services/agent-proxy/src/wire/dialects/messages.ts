@@ -14,7 +14,7 @@ const STOP: Readonly<Partial<Record<EndReason, string>>> = {
   [EndReason.CONTENT_FILTER]: 'refusal',
 };
 
-/** Messages of Anthropic. */
+/** The dialect of the Anthropic Messages API. */
 export const messages: Dialect = {
   name: ContractDialect.ANTHROPIC_MESSAGES,
   path: '/v1/messages',

@@ -3,7 +3,7 @@ import { openAiError } from '../http-error.ts';
 import { type Dialect, namedFrame, partsOf, type Recorded } from './dialect.ts';
 import { reviewResponses } from './review-responses.ts';
 
-/** Responses of OpenAI. */
+/** The dialect of the OpenAI Responses API. */
 export const responses: Dialect = {
   name: ContractDialect.OPENAI_RESPONSES,
   path: '/v1/responses',

@@ -11,7 +11,7 @@ import {
   unreviewable,
 } from './review-form.ts';
 
-/** Review of chat completions. */
+/** Reviews answers in the format of the OpenAI Chat Completions API. */
 export const reviewChatCompletions: ReviewForm = {
   offered: ({ tools }) =>
     listOf(tools).map((tool) => {

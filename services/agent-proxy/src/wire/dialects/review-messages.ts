@@ -13,7 +13,7 @@ import {
   type WithheldTurn,
 } from './review-form.ts';
 
-/** Review of messages of Anthropic. */
+/** Reviews answers in the format of the Anthropic Messages API. */
 export const reviewMessages: ReviewForm = {
   offered: ({ tools }) =>
     listOf(tools).map((tool) => {

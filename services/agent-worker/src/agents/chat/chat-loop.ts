@@ -22,8 +22,9 @@ interface ChatState {
 }
 
 /**
- * Calls the model and executes its tool calls until it answers without any; that answer is proposed
- * as the final one (AG-2). The whole conversation is kept; the model sees a view of it.
+ * Calls the model and executes its tool calls until the model answers without a tool call; proposes that answer as the
+ * final answer (AG-2). The model sees a view of the conversation; turns that no later view includes are dropped from
+ * memory at a checkpoint, which stores the new turns of this run.
  */
 export class ChatLoop {
   readonly #ctx: AgentContext;

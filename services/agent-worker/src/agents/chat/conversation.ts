@@ -70,7 +70,7 @@ export class Conversation {
   }
 
   /**
-   * Drops turns from memory.
+   * Drops turns from memory. Returns the turns to store with the checkpoint, and how many turns were dropped.
    * @param spent number of turns after the instructions that are no longer needed
    */
   fold(
@@ -104,7 +104,7 @@ const SEED = 'session_steps';
 
 /** The initial turns of a conversation. */
 export interface Opening {
-  /** Turns of earlier runs of the session. */
+  /** Turns of earlier runs of the session or, if there are none, the stored steps of the message as turns. */
   readonly history: readonly ChatTurn[];
   /** The turn of the message. */
   readonly turn: ChatTurn;

@@ -11,7 +11,8 @@ const PIECE = 1_024;
 const PLAIN_TEXT = { disallowedSpecial: new Set<string>() };
 
 /**
- * Cache, because the whole conversation is counted before each model call and turns are immutable.
+ * Token counts by turn. They are cached because the whole conversation is counted before each model call; turns are
+ * immutable.
  */
 const counted = new WeakMap<ChatTurn, number>();
 

@@ -6,7 +6,10 @@ import type { Stop } from '../../runtime/unwinding.ts';
 /** The result of a requested tool call. */
 export interface UseOutcome {
   readonly result: ToolUseResult;
-  /** The refusal, if the call was refused. */
+  /**
+   * How the agent stops if it may not continue after this refusal: set when the supervisor, a person or the gateway
+   * refused the call, or its outcome is unknown; omitted when the tool failed.
+   */
   readonly refusal?: Stop;
 }
 

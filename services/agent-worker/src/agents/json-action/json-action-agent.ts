@@ -12,9 +12,9 @@ const DEFAULT_MAX_REFUSALS = 3;
 const CHECKPOINT_EVERY = 32;
 
 /**
- * Creates a json-action agent (AG-1, AG-2): in each step the model writes one JSON action, the
- * supervisor reviews it, and the approved action is executed. When the steps are used up without a
- * final answer, one more model call composes it, and it is reviewed, too.
+ * Creates a json-action agent (AG-1, AG-2): in each step the model writes one JSON action, the supervisor reviews it,
+ * and the approved action is executed. When the steps are used up without a final answer, one more model call composes
+ * the final answer, which is also reviewed.
  */
 export function createJsonActionAgent(manifest: AgentManifest, instance: string): Agent {
   return {
@@ -31,7 +31,7 @@ interface JsonActionState {
   readonly refusals: number;
 }
 
-/** One run of the loop; its state depends only on the journal. */
+/** The loop of an agent under one lease; its state depends only on the journal. */
 class JsonActionRun {
   readonly #ctx: AgentContext;
   readonly #task: Task;
@@ -70,7 +70,7 @@ class JsonActionRun {
     this.#ctx.checkpoint({ state, added: this.#history.slice(-CHECKPOINT_EVERY) });
   }
 
-  /** Runs one cycle; returns whether a final answer ended the run. */
+  /** Executes one step; returns whether an approved final answer has ended the agent. */
   async #step(step: number, tools: readonly ToolInfo[]): Promise<boolean> {
     const request = decideRequest(this.#ctx.manifest, this.#task, this.#history, tools);
     const answer = await this.#ctx.llm(request);

@@ -26,9 +26,8 @@ import {
 } from './middleware.ts';
 
 /**
- * Wraps a factory, so that its agents run inside the middleware of their manifest, in that order
- * (AG-9). The returned factory throws InvalidRequestError UNKNOWN_MIDDLEWARE or
- * INVALID_MIDDLEWARE_OPTIONS.
+ * Wraps a factory, so that its agents run inside the middleware of their manifest, in the order of the manifest (AG-9).
+ * The returned factory throws InvalidRequestError UNKNOWN_MIDDLEWARE or INVALID_MIDDLEWARE_OPTIONS.
  */
 export function withMiddleware(factory: AgentFactory, registry: MiddlewareRegistry): AgentFactory {
   return (manifest, instance) => {

@@ -30,9 +30,10 @@ export interface CancelOrder extends Omit<CancelRow, 'ended'> {
 }
 
 /**
- * Ends agents in any state: running, suspended, parked or not yet delivered (SUP-8). In-flight work
- * is aborted; when a run ends, its content is deleted according to the retention of the run and of each
- * agent (SUP-4). Returns the number of ended agents, and their events that have not been sent to the supervisor (HK-1).
+ * Ends agents in any state: running, suspended, parked or not yet delivered (SUP-8). In-flight work is aborted; when a
+ * run ends, its content is deleted according to the retention of the run and of each agent (SUP-4). Returns the number
+ * of ended agents, and the events of all requested agents, including agents that had ended before, that have not been
+ * sent to the supervisor (HK-1).
  */
 export async function cancelAgents(
   { store, events, flushEventsSoon, agents }: Dependencies,

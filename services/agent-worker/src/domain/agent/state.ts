@@ -14,8 +14,8 @@ export interface AgentStatus {
   readonly state: RunState;
   /**
    * Signals that a SUSPENDED agent waits for. For a PARKED agent: `slot` after a preemption, and the approval signal of
-   * its partial final answer if one is pending; or `code:…` when it waits for a worker with matching code (BD-6); empty
-   * when it is halted.
+   * its partial final answer if one is pending; or `code:…` when it waits for a worker with matching code (BD-6);
+   * otherwise empty.
    */
   readonly waitingFor: readonly string[];
   /** Time at which a SUSPENDED or PARKED agent wakes without a signal; undefined if only a signal wakes it. */
@@ -36,7 +36,10 @@ export type AgentEvent =
       readonly waitingFor: readonly string[];
       readonly wakeAt?: Date | undefined;
     }
-  /** The agent is halted or frozen, or waits for a worker with matching code; it is retried at `until`. */
+  /**
+   * The agent is halted or frozen, a service does not serve its tenant, or it waits for a worker with matching code; it
+   * is retried at `until`.
+   */
   | { readonly type: 'parked'; readonly until: Date; readonly waitingFor?: string }
   /** The agent has lost its slot and waits until it has one again (SB-4). */
   | {

@@ -74,7 +74,7 @@ export class Commits {
     readonly session: LeaseSession;
     readonly journal: Journal;
     readonly events: WorkerEvents;
-    /** Called after a commit that wrote to the outbox. */
+    /** Called after a commit that may have written to the outbox. */
     readonly onEvents: () => void;
     readonly progress: AgentProgress;
     /** Pending receipts and events; each commit stores the events until the supervisor has acknowledged them. */

@@ -20,8 +20,8 @@ export interface PartialOutcome {
 export const NO_PARTIAL: PartialOutcome = Object.freeze({ ended: false });
 
 /**
- * Ends a paused agent with its partial answer, if its manifest has `on_preempt: partial`. The answer is reviewed like
- * any final answer, but requires no slot grant (SB-4, SV-1).
+ * Proposes the partial answer of a paused agent as its final answer, if its manifest has `on_preempt: partial`, and
+ * returns the outcome. The answer is reviewed like any final answer, but requires no slot grant (SB-4, SV-1).
  */
 export async function endPartially(scope: RunScope): Promise<PartialOutcome> {
   const { session, journal, commits } = scope;

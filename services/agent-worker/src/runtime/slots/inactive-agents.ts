@@ -15,7 +15,10 @@ import { keyOf } from '../../store/keys.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 import { areFresh } from '../credentials.ts';
 
-/** Maximum number of inactive agents per renewal call, to limit memory. */
+/**
+ * Maximum number of agents in a page, to limit memory. A renewal contains at most one page of reports and, at the end
+ * of a round, one page of preempted agents.
+ */
 const MAX_BATCH = 256;
 /** Maximum number of agents that one round makes runnable because their tokens have expired. */
 const MAX_TOKEN_RENEWALS = 16;

@@ -11,7 +11,10 @@ import { PauseWatch } from './pause-watch.ts';
 
 /** Settings of slot renewal. Times are in milliseconds. */
 export interface SlotSettings {
-  /** Interval between two rounds, each of which renews every slot. */
+  /**
+   * Mean interval between two rounds. Each round renews the slots of all leased agents, and polls one page of preempted
+   * agents.
+   */
   readonly slotRenewMs: number;
   readonly retryInitialMs: number;
 }
@@ -129,7 +132,9 @@ export class SlotRenewer {
   }
 
   /**
-   * Returns the entries to renew now: all entries at the end of a round, otherwise the requested ones.
+   * Returns the entries to renew now. At the end of a round, these are all leased agents, unreported inactive agents
+   * and a page of preempted agents; otherwise the leased agents whose renewal was requested and, if reports are due, a
+   * page of unreported inactive agents.
    */
   async #due(): Promise<readonly RenewalEntry[]> {
     const isRound = performance.now() >= this.#nextRound;

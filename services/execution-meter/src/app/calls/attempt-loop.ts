@@ -56,8 +56,8 @@ export class AttemptLoop {
   }
 
   /**
-   * Runs the loop, once. Resolves to the record when the call already has an outcome, and to
-   * `owned_by_peer` when another replica makes it.
+   * Runs the loop; call it only once. Resolves to the record if the call already has an outcome, to `owned_by_peer` if
+   * another replica makes the call, and to undefined after an answer.
    * @throws the error that the call ends with
    */
   async run(): Promise<StoredCall | 'owned_by_peer' | undefined> {
@@ -177,8 +177,8 @@ export class AttemptLoop {
   }
 
   /**
-   * Ends a call whose next attempt was not opened, because the call is recorded, owned by another replica, refused or
-   * stopped.
+   * Handles an attempt that was not opened: returns the record of a call that has an outcome, or `owned_by_peer`; for a
+   * refused or stopped attempt, appends `finished` and throws the error of the call.
    */
   #reportUnopened(
     opening: Exclude<Opening, { type: 'opened' | 'uncounted' }>,
@@ -206,9 +206,9 @@ export class AttemptLoop {
 }
 
 /**
- * Returns the spending of an attempt (EM-8): the usage of the provider if reported, otherwise an estimate
- * from the prompt and the received content, or the full hold when the answer was not streamed. Requests
- * that the provider rejected cost nothing.
+ * Returns the spending of an attempt (EM-8): nothing if the request was not sent or the provider cannot charge for it;
+ * otherwise the usage that the provider reported; otherwise an estimate from the prompt and the received content, or
+ * the full hold if the answer is not streamed and was not received.
  */
 async function spendingOf(
   outcome: AttemptOutcome,

@@ -50,8 +50,8 @@ export interface TabTransaction {
 class PromptNotCounted extends Error {}
 
 /**
- * Additional time after the time limit of an attempt and the maximum Retry-After before its reservation expires, in
- * milliseconds.
+ * Time that is added to the time limit of the model and the maximum Retry-After to get the lifetime of a reservation,
+ * in milliseconds.
  */
 const EXPIRY_GRACE_MS = 120_000;
 
@@ -64,8 +64,9 @@ export class CallLedger {
   }
 
   /**
-   * Reserves the first attempt of a call in this process and marks it as sent. An attempt of a dead process is settled
-   * with its full hold as an estimate, in the same commit.
+   * Reserves the first attempt of a call in this process and marks it as sent. If the store contains an unsettled
+   * attempt of the call, because its process died or its outcome could not be committed, this attempt is settled with
+   * its full hold as an estimate in the same commit.
    * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN, TAB_CLOSED, PRICE_MISSING; NotFoundError
    *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
    */
@@ -148,7 +149,8 @@ export class CallLedger {
       if (failure !== undefined) await countFailure(trx, tab, failure.stopReason, call.callId);
       return { ...settled, call };
     };
-    // Ids of answers belong to the session, so another run of the session may receive the same ids.
+    // The ids of an answer are stored per session, so a transaction of another run of the session can insert the same
+    // ids; the transaction therefore waits for all transactions of the tenant.
     return bookingTransaction(this.#context, tab, work, {
       touchesTenant: conclusion.issued !== undefined,
     });

@@ -19,7 +19,10 @@ export interface CallLookup {
    * prevents that.
    */
   readonly isNew: boolean;
-  /** Replicas known to be dead; this replica may take over only their calls. */
+  /**
+   * Replicas known to be dead. This replica takes over a running call of another replica only if that replica is in the
+   * set.
+   */
   readonly dead: ReadonlySet<string>;
 }
 
@@ -98,7 +101,7 @@ export function eventScope(tab: StoredTab, call: StoredCall): EventScope {
   return { tab, callId, step, model, attempt: attempts, traceparent };
 }
 
-/** Returns a call with the spending of another attempt. */
+/** Returns the call after the usage and the cost of one more attempt were added to its sums. */
 export function withSpending(call: StoredCall, spent: Spending): StoredCall {
   return {
     ...call,

@@ -13,11 +13,11 @@ export interface CallRequest extends CallKey {
   /** Catalog alias. */
   readonly model: string;
   readonly chat: ChatRequest;
-  /** Undefined uses the default of the catalog. */
+  /** Requested maximum of output tokens; at most the maximum of the model, which is also the default. */
   readonly maxOutputTokens: bigint | undefined;
   /** What happens when the output cap does not fit the budget: the call is refused, or the cap shrinks (EM-3). */
   readonly fit: 'refuse' | 'shrink';
-  /** Time limit of one attempt, in milliseconds; undefined uses the default of the catalog. */
+  /** Time limit of one attempt, in milliseconds; at most the timeout of the model, which is also the default. */
   readonly timeoutMs: number | undefined;
   readonly step: number;
   /** Ids of events of the agent that precede the call in its timeline (HK-1). */

@@ -63,7 +63,10 @@ export class ModelSlots {
     };
   }
 
-  /** Returns the running and waiting calls of a model in this process. */
+  /**
+   * Returns the numbers of running and waiting calls of a model in this process; zero for a model without
+   * `maxInFlight`, whose calls are not counted.
+   */
   loadOf(alias: string): { readonly inFlight: number; readonly waiting: number } {
     const gate = this.#gates.get(alias);
     return { inFlight: gate?.inFlight ?? 0, waiting: gate?.queue.size ?? 0 };

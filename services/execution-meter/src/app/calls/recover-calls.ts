@@ -46,7 +46,7 @@ export async function expireReservations(
 
 /**
  * Settles the calls of dead replicas, and the calls of this replica whose outcome could not be committed (EM-3, EM-7).
- * Returns the number of calls.
+ * Returns the number of calls; 0 if replicas do not share the store.
  */
 export async function settleCallsOfDeadReplicas(
   context: MeterContext,

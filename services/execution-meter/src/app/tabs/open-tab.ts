@@ -20,9 +20,9 @@ import { type TabView, viewTab } from './tab-view.ts';
 export interface NewTab {
   readonly tab: StoredTab;
   readonly caps: Caps;
-  /** Set by the tab of the root agent; undefined leaves the caps of the run unchanged. */
+  /** Caps of the run, which the tab of the root agent sets; undefined leaves the caps of the run unchanged. */
   readonly runCaps: Caps | undefined;
-  /** Lowers the caps of the session; undefined leaves them unchanged. */
+  /** Upper bounds for the caps of the session; undefined leaves the caps of the session unchanged. */
   readonly sessionCaps: Caps | undefined;
 }
 

@@ -27,13 +27,16 @@ export interface ModelEntry {
    * between its attempts. Undefined: unlimited.
    */
   readonly maxInFlight: number | undefined;
-  /** Maximum calls that wait for a slot. */
+  /** Maximum number of calls of this alias that wait for a slot, over all replicas. */
   readonly maxQueued: number;
   /** Whether answers are streamed; false for servers without streaming. */
   readonly streaming: boolean;
   /** Request field of the output cap. */
   readonly outputCapField: 'max_tokens' | 'max_completion_tokens';
-  /** Prices set in the catalog; the others come from the price list. */
+  /**
+   * Prices set in the catalog. If they include both the input and the output price, the price list is not used;
+   * otherwise the other prices come from the price list.
+   */
   readonly prices: Partial<TokenPrices>;
   /** Name of the model in the price list. */
   readonly pricedAs: string;

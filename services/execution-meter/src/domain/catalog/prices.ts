@@ -4,7 +4,10 @@ import type { TokenUsage } from '../ledger/spending.ts';
 /** Price of a million tokens in nano-USD, exact to nine decimals of a USD (EM-4). */
 export interface Rate {
   readonly base: bigint;
-  /** Prices of the whole call when its prompt has more tokens than `above`, in ascending order. */
+  /**
+   * Prices that replace `base` for all tokens of a call whose prompt has more than `above` tokens; in ascending order
+   * of `above`.
+   */
   readonly tiers: readonly { readonly above: bigint; readonly price: bigint }[];
 }
 
@@ -13,7 +16,7 @@ export interface TokenPrices {
   readonly input: Rate;
   readonly cachedInput: Rate;
   readonly cacheWrite: Rate;
-  /** Tokens that the provider keeps in its cache for an hour. */
+  /** Price of tokens that the provider keeps in its cache for an hour. */
   readonly longCacheWrite: Rate;
   readonly output: Rate;
   readonly reasoning: Rate;

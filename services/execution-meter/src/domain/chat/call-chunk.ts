@@ -10,7 +10,7 @@ export type CallChunk =
   | { readonly type: 'native'; readonly json: string }
   | ({ readonly type: 'finished' } & CallEnd);
 
-/** An encoded event with its authentication. */
+/** An encoded hook event with the MAC that authenticates it. */
 export interface CarriedEvent {
   readonly event: Uint8Array<ArrayBuffer>;
   readonly mac: Uint8Array<ArrayBuffer>;

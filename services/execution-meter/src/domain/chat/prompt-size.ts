@@ -13,14 +13,14 @@ export interface PromptSize {
   readonly added: bigint;
 }
 
-/** Upper bounds for the templates and image resolutions of most models. */
+/** Upper bounds of the tokens of a frame and of an image for most models; documents are not included. */
 const UPPER_BOUND = { frame: 16n, image: 5_000n, document: 0n };
 /**
  * Upper bounds for all providers: gpt-4o-mini counts up to 48,169 tokens for an image, and the number of pages of a
  * compressed document is limited only by the context window of the model.
  */
 const POSSIBLE = { frame: 16n, image: 50_000n, document: 2_000_000n };
-/** Typical values. */
+/** Typical numbers of tokens of a frame and of an image; documents are not included. */
 const TYPICAL = { frame: 4n, image: 1_000n, document: 0n };
 
 /** Returns the size of the prompt of a request. */
@@ -44,8 +44,8 @@ export function promptSize({ messages, tools, addedTokens = 0n }: ChatRequest): 
 
 /**
  * Returns the number of prompt tokens to reserve first. For text, this number is an upper bound for every tokenizer,
- * because a token represents at least one byte of UTF-8; a text prompt therefore never uses more tokens than are
- * reserved (EM-3). Images and documents can use more tokens.
+ * because a token represents at least one byte of UTF-8; a text prompt therefore never uses more tokens than this
+ * number (EM-3). Images and documents can use more tokens.
  */
 export function promptTokensAtMost(size: PromptSize): bigint {
   return bytesOf(size.texts) + tokensBesidesText(size, UPPER_BOUND);

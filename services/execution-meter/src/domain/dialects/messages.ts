@@ -23,7 +23,7 @@ import {
 
 /** Types of the tools that the caller executes: custom tools, and tools whose schema the provider defines. */
 const CALLER_TOOL = /^(custom|(bash|text_editor|computer|memory)_\d+)$/;
-/** Tokens that the provider adds to a prompt, without and with tools. */
+/** Number of tokens that the provider adds to a prompt: `ADDED_TOKENS` without tools, `ADDED_FOR_TOOLS` with tools. */
 const ADDED_TOKENS = 64n;
 const ADDED_FOR_TOOLS = 1_024n;
 const END_REASONS: Readonly<Record<string, EndReason>> = {

@@ -27,7 +27,7 @@ export interface Demand {
   readonly index: number;
   /**
    * Amount that the booking of this transaction reserved; the new grant leaves space for another booking of this size.
-   * Negative after a settlement or release; then 1 is used instead.
+   * If it is zero or negative, as after a settlement or release, 1 is used instead.
    */
   readonly wanted: Amount;
 }

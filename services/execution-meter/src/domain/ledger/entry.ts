@@ -16,7 +16,7 @@ export interface Entry {
   readonly spent: Spending;
   /** Whether the settlement exceeded the hold. */
   readonly exceeded: boolean;
-  /** Whether the entry was settled with its full hold when it expired; a later settlement replaces this estimate. */
+  /** Whether the event `expire` settled the entry with its full hold; a later settlement replaces this estimate. */
   readonly byExpiry: boolean;
 }
 

@@ -25,7 +25,10 @@ export interface Ledger {
 /** Upper bound of an account, so that the sum of two accounts fits in 64 bits. */
 export const ACCOUNT_LIMIT = 2n ** 62n;
 
-/** Events of a ledger. The caller checks the time: `expire` means that the entry has expired. */
+/**
+ * Events of a ledger. The caller decides when to apply `expire`: after the expiry time of an entry, or earlier if its
+ * process is dead or could not commit its outcome.
+ */
 export type LedgerEvent =
   | { readonly type: 'open' }
   | { readonly type: 'reserve'; readonly kind: EntryKind; readonly hold: Hold }

@@ -11,8 +11,9 @@ export interface ReachedThreshold {
 }
 
 /**
- * Returns the highest threshold that each account has reached with a settlement, by level and dimension. An agent with
- * the caps of its run is omitted: its run reaches them first, or at the same time.
+ * Returns the highest threshold that each account has reached with a settlement, by level and dimension. Omits the
+ * agent level in each dimension in which the agent has the same cap as its run, because the run reaches each threshold
+ * first or at the same time.
  * @param percents in ascending order
  */
 export function reachedThresholds(

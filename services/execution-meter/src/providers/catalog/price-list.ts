@@ -6,7 +6,10 @@ import { dayOf } from '../../domain/ledger/balance.ts';
 
 type Listed = ModelPrice[string];
 
-/** Model prices from the catalog; missing prices come from the price list that a package maintains (EM-4). */
+/**
+ * Model prices (EM-4). If the catalog sets both the input and the output price of a model, only the catalog is used;
+ * otherwise missing prices come from the price list that a package maintains.
+ */
 export class PriceList {
   readonly #clock: Clock;
   /** Prices by catalog entry; a reloaded catalog has new entries. */

@@ -2,8 +2,8 @@ import type { AnswerBlock, ThinkingBlock } from '../../domain/chat/chat.ts';
 import type { BlockPart } from '../../domain/dialects/dialect.ts';
 
 /**
- * Maximum number of blocks of one answer, and maximum number of characters of its thinking. The blocks, including the
- * thinking, are stored with the call.
+ * Limits of one answer: `MAX_BLOCKS` is the maximum number of its blocks, `MAX_THINKING` the maximum number of
+ * characters of its thinking. The blocks, including the thinking, are stored with the call.
  */
 const MAX_BLOCKS = 1_024;
 const MAX_THINKING = 262_144;

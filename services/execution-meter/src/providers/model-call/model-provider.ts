@@ -75,7 +75,7 @@ async function receive(receiving: Receiving): Promise<void> {
   const options = {
     body,
     signal,
-    // The timer of the caller fires first and also covers the body.
+    // The timer in `createModelProvider` fires first and also limits the time to receive the body.
     timeout: attempt.timeoutMs + 1_000,
     headers: headersOf(attempt),
   };

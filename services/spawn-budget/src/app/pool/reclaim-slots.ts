@@ -23,7 +23,7 @@ export interface ReclaimerParts {
   readonly isClockSkewed: () => boolean;
 }
 
-/** Maximum number of pools per pass. */
+/** Maximum number of pools whose expired leases one pass ends, and maximum number of closed pools that it deletes. */
 const BATCH = 100;
 
 /**
@@ -44,7 +44,7 @@ export function createSlotReclaimer(parts: ReclaimerParts): WakeableLoop {
 /**
  * Ends expired leases and deletes old closed pools, each up to {@link BATCH}. Returns whether a batch was full, so that
  * there may be more.
- * @throws the first error of a pool, after the pass
+ * @throws a retryable error of a pool at once; otherwise the first permanent error of a pool, after the pass
  */
 async function reclaimOnce(parts: ReclaimerParts): Promise<boolean> {
   const { store, clock, keepClosedMs, isClockSkewed } = parts;

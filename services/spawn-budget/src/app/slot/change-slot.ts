@@ -6,7 +6,10 @@ import { type Answer, findAnswers, type RequestKey, recordAnswer } from '../../s
 import type { PoolTransaction } from '../pool/pool-repository.ts';
 import { type SlotMessage, signingSlot } from './slot-grants.ts';
 
-/** The agent's slot after a call, and the slot changes that the call caused. */
+/**
+ * The agent's slot after a call, with the pauses that the call caused and, if it changed the priority, also the
+ * resumptions.
+ */
 export interface ChangedSlot {
   readonly slot: SlotMessage;
   readonly changes: readonly SlotChange[];

@@ -110,7 +110,10 @@ export class PoolDraft {
     return this.put({ ...member, wait: { since: this.at, signals, sequence } });
   }
 
-  /** Takes the slot of an active agent for `becauseOf` and queues the agent (SB-4). */
+  /**
+   * Takes the slot of an active agent and queues the agent (SB-4). `becauseOf` is the agent that gets the slot; if
+   * omitted, the slot stays free (SB-5).
+   */
   pause(member: Member, becauseOf?: AgentRef): Member {
     const { expiresAt: _, ...rest } = member;
     this.count('totalPauses');

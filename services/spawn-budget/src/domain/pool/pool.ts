@@ -8,7 +8,9 @@ export type SlotState =
   | 'suspended'
   /** Preempted or demoted; holds no slot and is queued. */
   | 'paused'
-  /** Holds no slot because its lease expired; queued once a worker renews it. */
+  /**
+   * Holds no slot because its lease expired. A renewal with the intent `run` or `park` gives it a slot or queues it.
+   */
   | 'waiting'
   /** Terminal. */
   | 'released';
@@ -19,7 +21,7 @@ export interface MemberWait {
   readonly since: number;
   /** Names of the signals, any of which wakes the agent; empty if the agent waits only for a timer. */
   readonly signals: readonly string[];
-  /** Sequence number of the change. */
+  /** Sequence number of the slot change that began the wait. */
   readonly sequence: number;
 }
 

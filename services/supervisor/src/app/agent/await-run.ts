@@ -5,7 +5,7 @@ import { runTopic } from '../../store/change/changes.ts';
 
 /**
  * Calls `read` at once, after each change of a run, and at an interval, until `read` returns a value; returns this
- * value. Returns undefined after `childWaitMs`.
+ * value. Returns undefined after `childWaitMs`, or when `signal` aborts.
  * @param signal aborts the wait when the caller disconnects
  */
 export async function awaitRunChange<T>(

@@ -18,7 +18,7 @@ const PAGE_SIZE = 100;
 
 /**
  * Sweep: rejects the actions of expired approvals (SV-5). If the expired approval asks for the unknown outcome of a
- * call, the run ends with `outcome_unknown:<tool>` (TG-5).
+ * call, the decision on this call gets the stop reason `outcome_unknown:<tool>` (TG-5).
  */
 export async function expireApprovals(context: SupervisorContext): Promise<void> {
   const { store, clock, telemetry } = context;

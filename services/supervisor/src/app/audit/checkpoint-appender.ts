@@ -30,7 +30,10 @@ export class CheckpointAppender {
     this.#parts = parts;
   }
 
-  /** On the first call, appends the stored checkpoints that are missing in the file; later calls do nothing. */
+  /**
+   * On the first call, appends the stored checkpoints that are missing in the file, except for tenants whose chain was
+   * rolled back; later calls do nothing.
+   */
   async complete(): Promise<void> {
     if (this.#isCompared) return;
     const { store, chainGuard, checkpointFile } = this.#parts;

@@ -102,8 +102,8 @@ export function assertKind(kind: string): void {
 }
 
 /**
- * Waits until every record that was committed before the call is linked into the chain of its tenant, so that a
- * reader sees the records of all earlier responses.
+ * Waits until every record of the tenant that was committed before the call is linked into the chain of the tenant, so
+ * that a reader sees the records of all earlier responses.
  * @throws UnavailableError AUDIT_CHAIN_LAGGING; the abort reason of `signal`
  */
 async function awaitLinked(

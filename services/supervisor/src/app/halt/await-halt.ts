@@ -10,7 +10,8 @@ import { type HaltRow, loadHalt } from '../../store/halt/halts.ts';
 const BEFORE_DEADLINE_MS = 1_000;
 
 /**
- * Waits until a halt satisfies `isEnough`, at most `haltWaitMs`; returns its last state.
+ * Waits until a halt satisfies `isEnough`, for at most `haltWaitMs`; the wait ends before the caller's deadline.
+ * Returns the last state of the halt, also when the caller disconnects.
  */
 export async function awaitHalt(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,

@@ -19,7 +19,8 @@ const TIMEOUT_MS = 10_000;
 /** Time after which an attempt of a replica that died is repeated, ms. */
 const CLAIM_MS = 30_000;
 /**
- * Maximum number of due notifications per read, and of notifications that are sent to one endpoint at the same time.
+ * `MAX_READ` is the maximum number of due notifications per read; `AT_ONCE` is the maximum number of notifications that
+ * are sent to one endpoint at the same time.
  */
 const MAX_READ = 200;
 const AT_ONCE = 4;

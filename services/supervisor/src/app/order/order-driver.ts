@@ -158,8 +158,8 @@ export class OrderDriver {
   }
 
   /**
-   * Executes the remaining steps; saves a failure before throwing it. The next attempt begins at the recorded step and
-   * repeats the later steps, because the values that they passed on in memory are lost.
+   * Executes the remaining steps; saves a failure before throwing it. The next attempt begins at the recorded step, so
+   * it repeats the steps that ended without a commit, because the values that these steps passed on in memory are lost.
    */
   async #runSteps(order: OrderRow, run: RunRow | undefined): Promise<void> {
     const { kind } = order;

@@ -55,7 +55,10 @@ export class OrderEngine {
   readonly #outside = AsyncLocalStorage.snapshot();
   /** Orders that wait for another order of the same key. */
   readonly #waiting = new Map<string, OfferedOrder[]>();
-  /** Keys whose last order failed. The failed order precedes later orders of the key, so the store must be read. */
+  /**
+   * Keys whose last order was not completed, because it failed, another replica drives the key, or an earlier order of
+   * the key was driven first. The order precedes later orders of the key, so the store must be read.
+   */
   readonly #failedKeys = new Set<string>();
   /** Ids of the orders that this process has placed since the store was last read and that are not in memory. */
   #unread = new Set<string>();

@@ -95,13 +95,14 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
   const { proposal } = request;
   const before = await readRows(tx, request);
   const admitted = await subjectOf(trx, await admitAgent(trx, request.call));
-  // A worker that did not receive the response may repeat the final that ended its agent; the response to a final
-  // contains no writ.
+  // A worker that did not receive the response may repeat the final answer that ended its agent; the response to a
+  // final answer contains no writ.
   if (before?.run_ended !== true) await assertMayAct(trx, admitted);
   // A paused agent may still deliver its partial result (SB-4).
   const subject = proposal.partial ? admitted : await assertHoldsSlot(tx, admitted, request.call);
   // Receipts and events are recorded even for a repeated review, because the worker assumes that all receipts and
-  // events of a successful request are recorded (HK-1, TG-8).
+  // events of a successful request are recorded (HK-1, TG-8). The exception is a repeated final answer that ended its
+  // agent.
   if (before?.run_ended !== true) await request.recordCarried(tx);
   if (before !== undefined) return await repeatedReview(tx, subject, before, proposal);
   await recordHeldEvents(tx, subject.key);

@@ -19,9 +19,9 @@ const RUNS_AT_ONCE = 20;
 const ENTRIES_AT_ONCE = 64;
 
 /**
- * Sweep: deletes the content of runs that are not retained, `purgeAfterMs` after their end, so that watchers still
- * see the result (SUP-4). Ids, digests, states, totals and the audit record remain. After a crash, the run is
- * purged again.
+ * Sweep: deletes the content of runs that are not retained, and of agents whose retention is shorter than the retention
+ * of their run, `purgeAfterMs` after the end of the run, so that watchers still see the result (SUP-4). Ids, digests,
+ * states, totals and the audit record remain. After a crash, the run is purged again.
  */
 export async function purgeRuns(context: SupervisorContext): Promise<void> {
   const { store, clock, config } = context;
@@ -89,7 +89,7 @@ async function purgeTimeline(
       run: key,
       background: true,
     });
-    // The sequence of a timeline has no gaps (HK-1).
+    // Sequences have no gaps (HK-1), so `after + count` is the sequence of the last entry that was read.
     after += count;
   } while (count === ENTRIES_AT_ONCE);
 }

@@ -16,7 +16,7 @@ import { type DecisionRow, decisionsOf } from '../../store/review/decisions.ts';
 import { type ReceiptRow, receiptsOf } from '../../store/review/receipts.ts';
 import type { SupervisorReader } from '../../store/supervisor-store.ts';
 
-/** Reads the records from which the result of a run is built (SV-7). @param run with the instance of its root */
+/** Reads the records from which the result of a run is built (SV-7). @param run the key of the root agent of the run */
 export async function readResultRecords(
   db: SupervisorReader,
   run: AgentKey,
@@ -45,7 +45,9 @@ export async function readResultRecords(
   };
 }
 
-/** The answers of people to the decisions, by approval id. */
+/**
+ * Returns the answers of approvers to the approvals of the run, by approval id; empty when no decision has an approval.
+ */
 async function answersTo(
   db: SupervisorReader,
   run: RunKey,

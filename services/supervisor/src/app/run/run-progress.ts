@@ -68,7 +68,8 @@ export class RunProgress {
   }
 
   /**
-   * Resolves when the watcher has read the message; until then, later messages stay in the queue of the subscription.
+   * Offers a message to the watcher. Resolves when the watcher has read the message, or at once if the message may not
+   * be shown; until then, later messages stay in the queue of the subscription.
    */
   async #offer(message: BusMessage, missed: number): Promise<void> {
     this.#missed += missed;

@@ -14,7 +14,10 @@ import { loadAgent } from '../../store/agent/agents.ts';
 import { loadRun } from '../../store/run/runs.ts';
 
 const MAX_PAYLOAD_BYTES = 1_048_576;
-/** Prefix of the signals that only the supervisor sends, with the decision on an approval. */
+/**
+ * Name prefix of the signals with which the supervisor delivers the decision on an approval; clients must not send
+ * them.
+ */
 const APPROVAL_PREFIX = 'approval:';
 /** Signals that only the supervisor sends, on a halt and when it is lifted. */
 const RESERVED: readonly string[] = ['halted', 'resumed'];
@@ -31,8 +34,8 @@ export interface SignalRequest {
 }
 
 /**
- * Sends a signal to the worker of an agent, and resolves after the worker has stored the signal. Returns false for a
- * repeated request.
+ * Sends a signal to the worker of an agent, or to agent-proxy for an external agent, and resolves after the signal was
+ * accepted. Returns false for a repeated request.
  * @throws InvalidRequestError SIGNAL_RESERVED, INVALID_PAYLOAD and the errors of parseJsonStrict; PreconditionError
  *   RUN_ENDED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; UnavailableError AGENT_NOT_DELIVERED; errors of the worker
  */

@@ -12,7 +12,8 @@ import type { OrderHandler, StepDone } from '../order/order-handler.ts';
 
 /**
  * Starts a run in one step: pool and tab, then the delivery of the root agent (CO-1). A repeat after a crash makes the
- * same calls under the same request ids. If the run has ended since the order was placed, the order does nothing.
+ * same calls under the same request ids. If the run is no longer PENDING, for example because it was cancelled, the
+ * order ends without delivering the agent.
  */
 export function startRunOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, starts, clock } = context;
@@ -43,8 +44,8 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           slotGrant,
           message: { text: run.goal, dataJson: run.data_json, correlationId: run.session_id },
         });
-        // The time is read before the commit, because the commit is delayed by up to COMMIT_DELAY_MS, until it is
-        // shared with the first review of the run.
+        // The time is read here and not in the transaction, because the commit is delayed by up to COMMIT_DELAY_MS, so
+        // that it can be shared with the first review of the run.
         const at = clock.now();
         starts.observe(performance.now() - startedAt, performance.now());
         return { commitDelayMs: COMMIT_DELAY_MS, commit: (trx) => delivered(trx, run, at) };

@@ -42,7 +42,8 @@ export async function startRun(
   const runId = newId('run');
   const plan = planRun(manifest, runRequestFrom(request, manifest), runId, now);
   const release = context.starts.reserve(person.tenant, performance.now());
-  // Request ids, sessions and the quota belong to all runs of the tenant.
+  // The transaction also reads request ids, sessions and the quota of the tenant, so starts of the same tenant must not
+  // run concurrently.
   const touched = { run: { tenant: person.tenant, runId }, resource: `starts:${person.tenant}` };
   const recorded = context.store.transaction(async (trx) => {
     const raced = await findRepeated(trx, person, request.requestId, digest);
@@ -108,7 +109,7 @@ export function manifestFor(agents: SupervisorContext['agents'], name: string): 
   );
 }
 
-/** The agents that clients can start, by name. */
+/** Returns the agents that clients can start, sorted by name. */
 export function startableAgents(agents: SupervisorContext['agents']): readonly AgentManifest[] {
   return [...agents.values()]
     .filter(({ delegateOnly }) => !delegateOnly)

@@ -17,7 +17,7 @@ const BATCH_WINDOW_MS = 100;
 
 /** Options of {@link followRun}. */
 interface FollowOptions {
-  /** The sequence before the first event; zero for all events. */
+  /** Only events with a higher sequence are yielded; zero for all events. */
   readonly after: number;
   /** Whether live progress is delivered between the events. */
   readonly progress: boolean;
@@ -27,7 +27,7 @@ interface FollowOptions {
  * Yields the events of a run after a sequence: first the recorded events, then new ones. All events are read from the
  * rows, so that there are no gaps or duplicates. Ends after the result, or at once if the run has ended and all events
  * are delivered. Live progress has no sequence, and is dropped if the watcher is slow. Yields a heartbeat after
- * `watchHeartbeatMs` without an event, unless a read of the rows blocks.
+ * `watchHeartbeatMs` without an event or live progress, unless a read of the rows blocks.
  * @throws NotFoundError RUN_NOT_FOUND; the abort reason of `signal`
  */
 export async function* followRun(
@@ -70,7 +70,8 @@ export async function* followRun(
           last = row.sequence;
           if (event.entry.case === 'result') return;
         }
-        // The result is the last event. A watch that begins after it finds no event.
+        // The result is the last event. A watch that begins after the result finds no event, so it checks whether the
+        // run has ended.
         if (rows.length === 0) {
           if (isOver) return;
           if (performance.now() - endCheckedAt >= config.watchPollMs) {

@@ -26,8 +26,8 @@ export async function appendEvent(
 
 /**
  * Appends the events that a worker sends with a request of an agent, before the entries that the request causes, such
- * as its decision (HK-1). Discards events of services other than the worker and the meter, and meter events without a
- * valid MAC.
+ * as its decision (HK-1). Discards malformed events, events of other runs or agents, events of services other than the
+ * worker and the meter, events of a type that their service does not emit, and meter events without a valid MAC.
  */
 export async function recordCarriedEvents(
   tx: Tx,
@@ -95,8 +95,9 @@ function isOf({ tenant, runId, agent }: HookEvent, key: AgentKey): boolean {
 }
 
 /**
- * Decodes an event that a worker sent; returns undefined for an event of another run or of a service other than the
- * worker and the meter, and for a meter event without a valid MAC.
+ * Decodes an event that a worker sent; returns undefined for a malformed event, for an event of another run or of a
+ * service other than the worker and the meter, for an event of a type that its service does not emit, and for a meter
+ * event without a valid MAC.
  */
 function readCarried(
   { telemetry }: SupervisorContext,

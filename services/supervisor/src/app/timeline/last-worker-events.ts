@@ -10,9 +10,9 @@ import { hookOfEntry, hookPayload } from '../../wire/timeline.ts';
 const LIMIT = 128;
 
 /**
- * Returns the events of the worker among the last entries of a timeline, for an order that ends agents: the supervisor
- * may have received them before the worker stored them, and a worker that has stopped cannot store them (HK-1). A key
- * without `instance` selects all agents of the run.
+ * Returns the events of the worker among the last entries of a timeline. An order that ends agents sends them to the
+ * worker, because the worker may have stopped after it sent the events and before it stored them (HK-1). A key without
+ * `instance` selects all agents of the run.
  */
 export async function lastWorkerEvents(
   db: SupervisorReader,

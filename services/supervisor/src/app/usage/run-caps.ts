@@ -26,7 +26,8 @@ export async function assertBudgetChangeable(
     const sentence = `Run ${key.runId} has ended; caps can be set only while the run is in progress.`;
     throw new PreconditionError('RUN_ENDED', sentence, metadata);
   }
-  // The order that starts the run opens the tab; a retry of it must send the same caps under the same request id.
+  // The order that starts the run opens the tab. A retry of that order must send the same caps under the same request
+  // id, so the caps must not change before the tab is open.
   if (state === 'PENDING') {
     const sentence = `Run ${key.runId} is being started; retry.`;
     throw new UnavailableError('AGENT_NOT_DELIVERED', sentence, metadata);
@@ -34,8 +35,8 @@ export async function assertBudgetChangeable(
 }
 
 /**
- * Stores the caps that the meter enforces for a run, for GetRun and for later children of the root, which inherit them.
- * Time limits are unchanged. Returns the scope of the event to emit; undefined if the run has ended.
+ * Stores the caps that the meter enforces for a run: GetRun returns them, and they limit the budgets of later children
+ * of the root. Time limits are unchanged. Returns the scope of the event to emit; undefined if the run has ended.
  */
 export async function recordRunCaps(
   trx: SupervisorTransaction,

@@ -14,7 +14,8 @@ const METHOD = 'writ.usage.v1.UsageService/SetCaps';
 
 /**
  * Sets the caps of a run in progress, a session or a tenant: records the change and its author in the audit record,
- * then lets the meter enforce it. When the meter does not answer, a repeat of the request completes it (EM-3, SV-8).
+ * then lets the meter enforce it. If the meter does not answer, a repeat of the request completes the change (EM-3,
+ * SV-8).
  * @throws PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED; NotFoundError RUN_NOT_FOUND;
  *   PreconditionError RUN_ENDED; UnavailableError AGENT_NOT_DELIVERED; the errors of the meter
  */
@@ -75,7 +76,7 @@ async function recordRequest({ trx, at }: Tx, change: CapChange): Promise<void> 
   const { tenant, runId, request, facts } = change;
   if (!(await rememberRequest(trx, request, at))) return;
   if (runId !== '') await assertBudgetChangeable(trx, { tenant, runId });
-  // The audit record is also written to the chain of the operator's tenant.
+  // The record is also written to the chain of the tenant of the person who sets the caps, if that is another tenant.
   for (const chain of new Set([tenant, request.tenant])) {
     const entry = {
       tenant: chain,

@@ -22,7 +22,7 @@ export interface StartOrder {
 export const PROBE_MS = 250;
 /** Maximum number of starts in progress, so that orders that end runs always have capacity. */
 const MAX_STARTING = 16;
-/** A tenant may have this many waiting starts under any load. */
+/** Within the configured limits, a tenant may have at least this many waiting starts under any load. */
 const MIN_QUEUED_RUNS = 1;
 /** Assumed duration of a run until the first run has ended, ms. */
 const INITIAL_RUN_MS = 1_000;
@@ -42,13 +42,14 @@ interface Activity {
  * Queues starts while too many runs are active, and limits how many starts may wait (BD-5). A state machine: times are
  * passed in, in milliseconds of a monotonic clock.
  *
- * A start is admitted while the number of active runs is below the {@link ActiveLimit}. The next start is taken from
- * the tenant with the fewest active runs.
+ * A start is admitted while the number of active runs is below the {@link ActiveLimit}, and at the limit as a probe
+ * every {@link PROBE_MS}; at most {@link MAX_STARTING} starts are in progress. The next start is taken from the tenant
+ * with the fewest active runs.
  *
- * Each tenant may always have waiting starts up to a quarter of the limit of active runs, but at least one, so that an
- * accepted run waits only a fraction of its duration. Beyond that, the {@link TenantLoad} of the tenant decides: a
- * burst may fill the queue up to the configured limits, and a start that follows the end of a run is accepted, so that
- * callers that keep a constant number of runs in flight need not retry.
+ * Within the configured limits, each tenant may always have waiting starts up to a quarter of the limit of active runs,
+ * but at least one, so that an accepted run waits only a fraction of its duration. Beyond that, the {@link TenantLoad}
+ * of the tenant decides: a burst may fill the queue up to the configured limits, and a start that follows the end of a
+ * run is accepted, so that callers that keep a constant number of runs in flight need not retry.
  */
 export class StartQueue<Order extends StartOrder> {
   readonly #limits: QueueLimits;
@@ -147,7 +148,10 @@ export class StartQueue<Order extends StartOrder> {
     this.#starting.delete(id);
   }
 
-  /** Records whether a run is active: started, and neither ended nor waiting for a person, a signal or a timer. */
+  /**
+   * Records whether a run is active: it has started, has not ended, does not wait for a person, a signal or a timer,
+   * and is not parked by a halt.
+   */
   setActive(tenant: string, runId: string, isActive: boolean, now: number): void {
     const key = keyOf({ tenant, run_id: runId });
     const before = this.#active.get(key);

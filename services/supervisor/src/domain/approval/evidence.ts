@@ -4,7 +4,10 @@ import { actionName, type RecordedAction } from '../result/recorded-action.ts';
 
 /** Maximum number of steps that an approval shows. */
 export const MAX_EVIDENCE_STEPS = 20;
-/** Sizes in bytes of UTF-8. */
+/**
+ * Size limits of the goal, the content of an action, an observation, the facts and all steps together, in bytes of
+ * UTF-8.
+ */
 const MAX_GOAL = 4_096;
 const MAX_CONTENT = 1_024;
 const MAX_OBSERVATION = 4_096;
@@ -14,7 +17,7 @@ const MAX_STEPS_TOTAL = 32_000;
 /** The records of a run from which evidence is selected. */
 export interface EvidenceRecords {
   readonly goal: string;
-  /** Before the action of the approval. */
+  /** The facts of the run before the action of the approval. */
   readonly facts: JsonObject;
   /** The steps before the action, oldest first. */
   readonly steps: readonly StepRecord[];
@@ -75,8 +78,8 @@ export function selectEvidence(policy: Policy, records: EvidenceRecords): Eviden
 }
 
 /**
- * Returns the latest steps that fit into the size limit; if the policy hides the history, only steps whose results are
- * evidence.
+ * Returns the latest steps that fit into the size limit; if the policy hides the history, only calls of the tools that
+ * the policy lists as evidence.
  */
 function selectSteps(
   policy: Policy,

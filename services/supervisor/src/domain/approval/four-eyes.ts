@@ -18,7 +18,8 @@ export interface FourEyesSettings {
 }
 
 /**
- * Denies an approval by the person who started the run, unless the policy permits it (SV-5). The same applies to
+ * Denies an approval by the person who started the run (SV-5). Unless `fourEyes` is set, the policy can permit the
+ * approval, and the person of the development key is exempt while the policy does not set the rule. The same applies to
  * resolving the outcome of a call, because a resolution can release the amounts that the call counted towards caps.
  * @throws PermissionDeniedError FOUR_EYES_REQUIRED
  */

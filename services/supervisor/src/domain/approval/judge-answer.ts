@@ -50,8 +50,9 @@ export type YesOutcome =
   | { readonly kind: 'proposal'; readonly args: JsonObject };
 
 /**
- * Applies the current policy and caps to an action that a person approves (SV-5): `escalate` rules are skipped, all
- * others apply. If a revise rule would change the arguments, the result contains the revised arguments.
+ * Applies the current policy and caps to an action that a person approves (SV-5): `escalate` rules and the risk at
+ * which the agent requires an approval are skipped, all other rules apply. If a revise rule would change the arguments,
+ * the result contains the revised arguments instead of an action to execute.
  * @throws InvalidRequestError INVALID_ARGUMENTS naming the argument, EDITS_REQUIRE_TOOL_CALL, INVALID_REQUESTED_AMOUNT,
  *   INVALID_REQUESTED_AMOUNT_TYPE
  * @throws PreconditionError APPROVAL_REJECTED_BY_POLICY, APPROVAL_ABOVE_CAP, TOOL_REMOVED

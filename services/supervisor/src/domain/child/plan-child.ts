@@ -32,9 +32,9 @@ export interface Parent {
 export interface ChildTerms {
   readonly executionBudget: ExecutionBudget;
   readonly priority: PriorityName | undefined;
-  /** Empty = all of the manifest's. */
+  /** Empty selects all tools of the manifest. */
   readonly tools: readonly string[];
-  /** Empty = all of the manifest's. */
+  /** Empty selects all models of the manifest. */
   readonly models: readonly string[];
   readonly retention: HistoryRetention | undefined;
 }
@@ -125,8 +125,8 @@ function budgetOf(
 }
 
 /**
- * The history of a child is deleted when its run ends, unless the request asks for a longer retention that its manifest
- * and its parent allow (SUP-1, SUP-4).
+ * Returns the retention of a child. Its content is deleted after the end of the run, unless the request asks for
+ * permanent retention and the manifest of the child and the parent allow it (SUP-1, SUP-4).
  */
 function retentionOf(
   parent: Parent,
@@ -136,7 +136,10 @@ function retentionOf(
   return shorterRetention(shorterRetention(child.retention, parent.retention), retention);
 }
 
-/** The gateway counts tool calls per run, so a child must not raise the cap. */
+/**
+ * Returns the lower cap on tool calls of parent and child; empty if neither has one. The gateway counts tool calls per
+ * run, so a child must not raise the cap.
+ */
 function toolCallsOf(parent: AgentManifest, child: AgentManifest): { maxToolCalls?: number } {
   const caps = [parent.limits.maxToolCalls, child.limits.maxToolCalls];
   const set = caps.filter((cap) => cap !== undefined);

@@ -1,4 +1,7 @@
-/** How long an agent was active: while it runs, not while it waits for a person or is parked (EM-1). */
+/**
+ * The active time of an agent. The clock runs while the agent runs, and while the agent waits if an agent below it
+ * runs; otherwise it is stopped (EM-1).
+ */
 export interface ActiveClock {
   /** Active time of past periods, in milliseconds. */
   readonly activeMs: number;

@@ -102,7 +102,7 @@ export function assertApplicable(settings: AgentSettings, extensions: Extensions
 
 /** The paths of the values at a setting. */
 function fieldsAt(value: unknown, [first, ...rest]: readonly string[]): string[] {
-  // Empty lists and maps are the defaults.
+  // Empty lists and maps are equal to the defaults, so they count as omitted.
   if (value === undefined || isEmpty(value)) return [];
   if (first === undefined) return [''];
   const entries =

@@ -72,7 +72,7 @@ export function assertModelAllowed(
   );
 }
 
-/** `*` matches any characters. */
+/** Returns whether a model matches a pattern, in which `*` matches any characters. */
 function fits(pattern: string, text: string): boolean {
   const source = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
   return new RegExp(`^${source.join('.*')}$`).test(text);

@@ -14,13 +14,16 @@ export const ORDER_STEPS = {
 /** The kinds of order. */
 export type OrderKind = keyof typeof ORDER_STEPS;
 
-/** Orders of a halt belong to no run: they go first and wait for no other order (SV-9). */
+/**
+ * The orders that enforce and lift halts. They belong to no run, are executed first and wait only for another order of
+ * the same halt (SV-9).
+ */
 export const HALT_ORDERS = ['halt', 'resume'] as const satisfies readonly OrderKind[];
 
 /** A kind of order of a halt. */
 export type HaltOrderKind = (typeof HALT_ORDERS)[number];
 
-/** Orders of runs that have started: they go before every start (BD-5). */
+/** The orders of a run except its start; they are executed before all starts (BD-5). */
 export const RUNNING_ORDERS = [
   'end_run',
   'end_child',

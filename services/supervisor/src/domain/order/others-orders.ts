@@ -5,9 +5,10 @@ interface ReadOrder {
 
 /**
  * Decides which due orders of the store this replica executes. The replica that placed an order executes it from
- * memory. Another replica executes the order only if the order is still due `afterMs` after that replica first read it,
- * because the replica that placed it has died or has no capacity. The first read returns every order, because a
- * previous process may have left it. The class reads no clock: callers pass times in milliseconds of a monotonic clock.
+ * memory. Another replica executes the order only if the order is still due `afterMs` after that replica first read it:
+ * the replica that placed the order may then have died or have no capacity. The first read returns every order, because
+ * a previous process may have left it. The class reads no clock: callers pass times in milliseconds of a monotonic
+ * clock.
  */
 export class OthersOrders {
   readonly #afterMs: number;

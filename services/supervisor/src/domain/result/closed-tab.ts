@@ -1,6 +1,6 @@
 import type { RunUsage } from './run-usage.ts';
 
-/** Failed model calls of an agent. */
+/** The number of failed model calls of an agent with one stop reason, and the last of these calls. */
 export interface ModelFailure {
   /** `llm_timeout`, `llm_empty`, `provider_error:<what>` or `budget_exhausted:<dimension>`. */
   readonly stopReason: string;

@@ -1,4 +1,7 @@
-/** The usage of a run, all agents together, from its closed tabs. Money is nano-USD in decimal text (EM-4). */
+/**
+ * The usage of one agent, or of all agents of a run together, from the closed tabs of the meter. Money is nano-USD in
+ * decimal text (EM-4).
+ */
 export interface RunUsage {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;

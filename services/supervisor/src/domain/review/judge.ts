@@ -19,7 +19,10 @@ import { gatewayAllows, type ReviewedTool, toContractRisk } from './reviewed-too
 
 /** The result of judging a proposal. */
 export interface Judgement {
-  /** The verdict to report: escalate if a pass escalated, else revise if a pass revised (SV-7). */
+  /**
+   * The verdict to report: `invalid` or `block` if the final action is invalid or blocked; otherwise `escalate` if a
+   * pass escalated, else `revise` if a pass revised, else `approve` (SV-7).
+   */
   readonly verdict: Verdict;
   readonly reason: string;
   /** Empty when no rule decided. */
@@ -56,7 +59,10 @@ export type Situation = Omit<ReviewInput, 'action' | 'toolRisk' | 'contractOf' |
 
 const INVALID = 'invalid_action:';
 
-/** Applies the policy to an action repeatedly until the policy no longer changes the action (SV-1, SV-10). */
+/**
+ * Applies the policy to an action repeatedly until the policy no longer changes the action; too many revisions block
+ * the action (SV-1, SV-10).
+ */
 export function judge(
   policy: Policy,
   action: RecordedAction,

@@ -99,7 +99,10 @@ export function namedTool({ content }: Proposal): string | undefined {
   return named;
 }
 
-/** The model's text, or the raw value of an invalid native call as JSON; undefined for a valid native call (SV-7). */
+/**
+ * Returns the model's text if the proposal is raw text, or the raw value of any other invalid proposal as JSON;
+ * undefined for any other valid proposal (SV-7).
+ */
 export function rawText({ content }: Proposal, parsed: ReadAction): string | undefined {
   if (content.kind === 'raw_text') return content.text;
   return parsed.ok ? undefined : JSON.stringify(parsed.raw);

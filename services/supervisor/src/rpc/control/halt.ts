@@ -6,9 +6,10 @@ import type { SupervisorContext } from '../../context.ts';
 import { haltDigest, haltMessage, scopeFrom } from '../../wire/halt.ts';
 
 /**
- * Halt: orders a halt. The supervisor rejects every request in the scope as soon as the transaction commits; the call
- * returns when the meter and the gateway also reject them. If one of these services does not answer, the halt stays
- * PENDING: the supervisor enforces the halt and keeps retrying the service, and a repeated call waits again (SV-9).
+ * Halt: orders a halt. The supervisor rejects reviews, approvals and starts of runs in the scope as soon as the
+ * transaction commits; the call returns when the meter and the gateway also reject model and tool calls. If one of
+ * these services does not answer, the halt stays PENDING: the supervisor enforces the halt and keeps retrying the
+ * service, and a repeated call waits again (SV-9).
  * @throws UnavailableError HALT_PENDING naming the services that did not answer; PermissionDeniedError
  *   OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED
  */

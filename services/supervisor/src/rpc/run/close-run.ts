@@ -5,8 +5,8 @@ import type { SupervisorContext } from '../../context.ts';
 import { runMessage } from '../../wire/run.ts';
 
 /**
- * CloseRun: ends the run of an external agent with `closed`; returns the run, which is still ENDING or already in a
- * terminal state (AP-1).
+ * CloseRun: ends the run of an external agent with the stop reason `closed`; returns the run, which is still ENDING or
+ * already in a terminal state (AP-1).
  */
 export function closeRun(context: SupervisorContext): Handler<typeof RunService.method.closeRun> {
   return async (request, call) => {

@@ -4,7 +4,7 @@ import { startableAgents } from '../../app/run/start-run.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { readPage } from '../../wire/page-token.ts';
 
-/** ListAgents: the agents that clients can start, by name. */
+/** ListAgents: returns the agents that clients can start, sorted by name. */
 export function listAgents({
   agents,
 }: SupervisorContext): Handler<typeof RunService.method.listAgents> {

@@ -4,7 +4,7 @@ import { listTools as list } from '../../app/run/list-tools.ts';
 import type { SupervisorContext } from '../../context.ts';
 
 /**
- * ListTools: the tools that the gateway registers for the caller's tenant, by name (TG-6).
+ * ListTools: lists the tools that the gateway offers to the caller's tenant, sorted by name (TG-6).
  * @throws InvalidRequestError INVALID_PAGE_TOKEN; what the gateway throws
  */
 export function listTools(context: SupervisorContext): Handler<typeof RunService.method.listTools> {

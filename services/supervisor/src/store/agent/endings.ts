@@ -26,7 +26,7 @@ import { settleWaits } from './waits.ts';
 /** How an agent ended. */
 export interface Ending extends AgentKey {
   readonly stopReason: string;
-  /** Omitted when it did not stop in a phase: success, cancel. */
+  /** Omitted for an ending without a phase, such as success or a cancellation. */
   readonly phase?: Phase | undefined;
   /** The call at which it stopped. */
   readonly callId?: string | undefined;
@@ -91,8 +91,8 @@ export async function recordEnding(
 
 /**
  * Updates the waits and the state of the run after the end of a child, because the run may now be waiting or parked.
- * Does nothing when the parent is RUNNING, or when the parent waits for the reply of this child and is not halted,
- * because the reply will resume it.
+ * Does nothing while the parent is RUNNING. Otherwise acts only if the parent is halted, or is SUSPENDED and does not
+ * wait for the reply of this child, which would resume the parent.
  */
 async function settleParent(trx: SupervisorTransaction, agent: AgentRow, at: Date): Promise<void> {
   const { parent_instance: instance } = agent;

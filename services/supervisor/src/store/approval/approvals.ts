@@ -203,7 +203,8 @@ export async function openOrClosedSince(
 ): Promise<ApprovalRow[]> {
   const values = { tenant, runId, since };
   const { rows } = await (runId === '' ? selectOpenOfTenant : selectOpenOfRun)(db, values);
-  // Sorted here, because the database would read all approvals of the tenant in the order of their creation instead.
+  // Sorted here, because with ORDER BY the database would read all approvals of the tenant in the order of their
+  // creation.
   return rows.toSorted(
     (a, b) =>
       a.created_at.getTime() - b.created_at.getTime() || (a.approval_id < b.approval_id ? -1 : 1),

@@ -16,7 +16,7 @@ import type { SupervisorReader, SupervisorTransaction } from '../supervisor-stor
 /** The row of a halt. */
 export type HaltRow = RowOf<typeof halts>;
 
-/** Inserts a halt: from the commit on, everything in its scope is rejected (SV-9). */
+/** Inserts a halt: from the commit on, reviews, approvals and starts of runs in its scope are rejected (SV-9). */
 export async function insertHalt(trx: SupervisorTransaction, halt: HaltRow): Promise<void> {
   await trx.insertInto('halts').values(halt).execute();
   cache.clear(trx);

@@ -17,7 +17,10 @@ export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunR
 /** States of a run that has started and is not suspended or parked. */
 export const ACTIVE_RUN_STATES = ['RUNNING', 'ENDING'] as const satisfies readonly StoredRunState[];
 
-/** The runs of all tenants that have started, have not ended and do not wait for a person, a signal or a timer. */
+/**
+ * Returns the active runs of all tenants: the runs that have started, have not ended, do not wait for a person, a
+ * signal or a timer, and are not parked by a halt.
+ */
 export async function activeRuns(
   db: SupervisorReader,
 ): Promise<Pick<RunRow, 'tenant' | 'run_id'>[]> {

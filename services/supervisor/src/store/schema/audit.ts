@@ -28,7 +28,7 @@ export const audit = table('audit', {
 export const auditChains = table('audit_chains', {
   columns: {
     tenant: column.text(),
-    /** Of the last linked record. */
+    /** Sequence and hash of the last linked record. */
     sequence: column.integer(),
     hash: column.text(),
     /** The count of the last checkpoint; zero before the first. */

@@ -9,7 +9,7 @@ export const halts = table('halts', {
     halt_id: column.text(),
     /** `*`, a tenant, `tenant/run` or `tenant/run/agent`. */
     scope: column.text(),
-    /** The parts of the scope; null where it is wider. */
+    /** Tenant, run and agent of the scope; null for a part that the scope does not restrict. */
     tenant: column.text().nullable(),
     run_id: column.text().nullable(),
     instance: column.text().nullable(),

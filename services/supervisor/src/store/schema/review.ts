@@ -127,7 +127,7 @@ export const approvals = table('approvals', {
     expires_at: column.timestamp().nullable(),
     decided_by: column.text().nullable(),
     decided_at: column.timestamp().nullable(),
-    /** What the approver wrote; empty when they wrote nothing. */
+    /** What the approver wrote; empty when they wrote nothing, null without an answer and after the purge. */
     comment: column.text().nullable(),
     /**
      * `approved_by_human` or `approved_with_cap:<n>` of an approved action, `withdrawn_by_agent` when the agent

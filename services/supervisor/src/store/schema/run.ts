@@ -45,10 +45,13 @@ export const runs = table('runs', {
     /** JSON object of strings. */
     labels: column.text(),
     trace_id: column.text(),
-    /** Trace context of the StartRun call (SYS-1). */
+    /** Trace context of the call that started the run, such as StartRun or OpenExternalRun (SYS-1). */
     traceparent: column.text(),
     definition_hash: column.text(),
-    /** Key with which the meter authenticates the events that workers carry (HK-1), in hexadecimal digits. */
+    /**
+     * Key with which the meter computes the MAC of its events, which workers forward to the supervisor (HK-1), in
+     * hexadecimal digits.
+     */
     event_key: column.text(),
     /**
      * The agent key that opened the run, and the SHA-256 of the conversation, which is empty for the default

@@ -27,7 +27,7 @@ import { rejectOtherCall } from './recorded-call.ts';
 
 /**
  * Result of the first transaction of a call: `ended`, the call got an outcome in this transaction; `recorded`, the call
- * already had an outcome; `owned_by_peer`, another replica owns the call; `run`, the tool must be run.
+ * already had an outcome; `owned_by_peer`, another replica owns the call; `run`, the caller must execute the tool.
  */
 export type Begun =
   | { readonly kind: 'ended' | 'recorded'; readonly call: CallRow }
@@ -46,9 +46,10 @@ type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
 };
 
 /**
- * Begins a call in one transaction: runs the checks, increments the counters, checks freezes, and records the intent
- * and TOOL_START; a refusal records a receipt instead (TG-2, TG-5). Callers must not run two attempts at the same call
- * concurrently in one process.
+ * Begins or resumes a call in one transaction. For a new call: runs the checks, increments the counters, checks
+ * freezes, and records the intent and TOOL_START; a refusal records a receipt and TOOL_END instead. For a recorded
+ * call: see {@link resumeCall} (TG-2, TG-5). Callers must not run two attempts at the same call concurrently in one
+ * process.
  * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN; PermissionDeniedError WRIT_EXPIRED, WRIT_MISMATCH; records
  *   nothing in these cases
  */
@@ -120,7 +121,10 @@ async function beginNew(
   return { kind: 'run', call, tool: verdict.tool, args: verdict.args };
 }
 
-/** Resumes a recorded call: returns its outcome, or runs a tool that may run again (TG-5). */
+/**
+ * Resumes a recorded call: returns its outcome, records the outcome of an interrupted call, or returns `run` if the
+ * tool may be executed again (TG-5).
+ */
 async function resumeCall(
   context: Context,
   trx: GatewayTransaction,

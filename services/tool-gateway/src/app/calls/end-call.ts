@@ -9,8 +9,8 @@ import { type Outcome, signOutcome, writeOutcome } from '../receipts/record-outc
 import type { ToolRun } from './run-tool.ts';
 
 /**
- * Records the outcome of a tool run: row, receipt and TOOL_END in one transaction (TG-5, TG-8). Records no outcome for
- * a cancelled call that may run again.
+ * Records the outcome of the execution of a tool: row, receipt and TOOL_END in one transaction (TG-5, TG-8). Records no
+ * outcome for a cancelled call that may run again.
  * @throws the reason of `cancelSignal` for a cancelled call that may run again; InternalError OUTCOME_ALREADY_RECORDED
  */
 export async function endCall(

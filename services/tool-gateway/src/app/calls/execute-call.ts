@@ -12,7 +12,10 @@ import { type PresentedCall, rejectExpired } from './presented-call.ts';
 import { admitRepeat, recordedOutcome, rejectOtherCall } from './recorded-call.ts';
 import { runTool } from './run-tool.ts';
 
-/** A call with an outcome, and whether the outcome was recorded before this request. */
+/**
+ * A call with an outcome. `replayed` is true when the outcome was already recorded, or when this request waited for an
+ * attempt that another request had begun in this process.
+ */
 export interface ExecutedCall {
   readonly row: CallRow;
   readonly replayed: boolean;

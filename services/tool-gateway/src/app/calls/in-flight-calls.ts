@@ -46,7 +46,8 @@ export class InFlightCalls implements FreezableCalls {
    * cancelled because all its callers disconnected is begun again after it has ended.
    * @param signal aborts when this caller disconnects; the last caller to disconnect cancels a call that may
    *   be repeated
-   * @returns the call, and whether another request began it, at this or another replica
+   * @returns the call; `joined` is true when another caller began this attempt, or the call had an outcome before the
+   *   attempt
    */
   async join(
     key: CallKey,
@@ -141,7 +142,7 @@ export class InFlightCalls implements FreezableCalls {
       callers: 0,
     };
     this.#entries.set(name, entry);
-    // Callers receive a failure through join(); without callers it is not an unhandled rejection.
+    // Prevents an unhandled rejection if the call fails without callers; callers receive the failure through join().
     entry.outcome.catch(() => undefined);
     attempt(entry)
       .finally(() => this.#entries.delete(name))

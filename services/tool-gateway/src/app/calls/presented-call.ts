@@ -89,8 +89,8 @@ export function rejectExpired({ writ, validUntil }: PresentedCall, now: Date): v
 }
 
 /**
- * Logs a call that is rejected with PERMISSION_DENIED, stores it for the audit chain of the tenant if the
- * caller serves that tenant, and rethrows `error`; any other error is only rethrown (TG-1, SYS-6).
+ * Logs a call that is rejected with PERMISSION_DENIED, stores it for the audit chain of the tenant if the caller serves
+ * that tenant and the refusal log is not full, and rethrows `error`; any other error is only rethrown (TG-1, SYS-6).
  */
 export async function recordRefusal(
   { store, clock }: Pick<GatewayContext, 'store' | 'clock'>,

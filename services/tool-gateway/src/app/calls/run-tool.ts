@@ -27,7 +27,7 @@ import type { OpenSource } from '../../sources/open-source.ts';
 import type { ToolAnswer } from '../../sources/source.ts';
 import type { CallRow } from '../../store/calls.ts';
 
-/** Result of one run of a tool. */
+/** Result of one execution of a tool. */
 export interface ToolRun {
   readonly ending: Ending;
   /** Only for `ok`. */

@@ -14,7 +14,10 @@ export class VerificationQueue {
     this.#limit = limit;
   }
 
-  /** Runs `task` when the queue `name` has its turn; settles as the task does. */
+  /**
+   * Runs `task` at once while fewer than `limit` tasks run, otherwise when the queue `name` is next; settles as the
+   * task does.
+   */
   async run<T>(name: string, task: () => Promise<T>): Promise<T> {
     if (this.#running < this.#limit) this.#running += 1;
     else await this.#wait(name);

@@ -20,7 +20,7 @@ export interface Outcome {
   readonly result?: ToolResult;
   /** The result fields that the writ requests, by path. */
   readonly fields?: JsonObject;
-  /** Duration of the run, when known. */
+  /** Duration of the execution of the tool, when known. */
   readonly durationMs?: number;
   /** The operator's resolution of an unknown outcome. */
   readonly resolution?: {

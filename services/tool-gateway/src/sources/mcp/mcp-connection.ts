@@ -200,7 +200,10 @@ async function reachable(connected: Promise<Client>): Promise<Client> {
   }
 }
 
-/** Validates structured results within the limits of schemas, compiled when a tool is first called. */
+/**
+ * Validates structured results against the output schema of their tool; compiles the schema, within the limits for
+ * schemas, for the first result.
+ */
 const jsonSchemaValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
   getValidator: <T>(schema: unknown) => {
     let accepts: ((value: JsonValue) => boolean) | undefined;

@@ -1,12 +1,15 @@
 /**
  * Limits on the messages and tools that an MCP server may send (BD-1). A server that exceeds `messages`, `tools` or
- * `toolBytes`, or sends too large an event, is disabled for `disabledMs`; other servers are not affected. A response
- * that is too large fails only its call.
+ * `toolBytes`, or sends too large an event, is disabled for `disabledMs`; other servers are not affected. Over HTTP, a
+ * response that is too large fails only its request; over stdio, a message that is too large closes the connection.
  */
 export const MCP_LIMITS = {
   /** Bytes of one message, of the response to one request, and of one event of a notification stream. */
   messageBytes: 4 * 1024 * 1024,
-  /** Notifications and requests in `windowMs`, and events of notification streams. */
+  /**
+   * Notifications and requests in `windowMs`; events of notification streams are counted separately against the same
+   * limit.
+   */
   messages: 500,
   windowMs: 10_000,
   /** Tools of one server. */
@@ -99,7 +102,7 @@ function tooLarge(what: string): McpLimitError {
   return new McpLimitError(`sent ${what} of more than ${MCP_LIMITS.messageBytes} bytes`);
 }
 
-/** The response up to the first chunk in which `find` finds an error. */
+/** Returns the response with a body that fails at the first chunk for which `find` returns an error. */
 function limited(
   response: Response,
   find: (chunk: Uint8Array) => McpLimitError | undefined,

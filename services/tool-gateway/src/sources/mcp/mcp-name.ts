@@ -1,8 +1,8 @@
 const SEPARATOR = '__';
 
 /**
- * The unique name of an MCP server's tool: `<source>__<tool>`. In a separate file, because it is also used without the
- * MCP client.
+ * The unique name of an MCP server's tool: `<source>__<tool>`. This file is separate from the MCP source, because
+ * tools.yaml is also read without loading the MCP client.
  */
 export function mcpName(source: string, tool: string): string {
   return `${source}${SEPARATOR}${tool}`;

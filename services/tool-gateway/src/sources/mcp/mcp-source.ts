@@ -42,9 +42,9 @@ const CONNECT_SHARE = 0.9;
 const MAX_DESCRIPTION = 4_096;
 
 /**
- * Opens an MCP server as a source of tools named `<source>__<tool>` (TG-6). It connects on the first call or watch; an
- * unreachable server fails only its own calls. A watched server is listed again after each reconnect and each
- * `tools/list_changed` notification.
+ * Opens an MCP server as a source of tools named `<source>__<tool>` (TG-6). The source connects when it is first
+ * called, listed or watched; an unreachable server fails only its own calls. A watched server is listed again after
+ * each reconnect and each `tools/list_changed` notification.
  */
 export function openMcpSource(options: McpSourceOptions): ToolSource {
   const { name: source, log } = options;
@@ -93,7 +93,10 @@ export function openMcpSource(options: McpSourceOptions): ToolSource {
   };
 }
 
-/** Lists the server's tools. The server's own hints are not trusted: every tool is destructive, with risk 1. */
+/**
+ * Lists the server's tools. The server's own hints are not trusted: every tool is offered as destructive, with risk 1;
+ * tools.yaml can override both.
+ */
 async function offer(
   { name: source }: McpSourceOptions,
   connection: McpConnection,
@@ -171,7 +174,10 @@ async function clientWithin(connection: McpConnection, ms: number) {
   });
 }
 
-/** Maps an error to an answer; `lost` when the error does not show whether the tool ran. */
+/**
+ * Maps an error to an answer: `lost` when the call was cancelled after it was sent, or when the error does not show
+ * whether the tool was executed.
+ */
 function fromError(tool: string, error: unknown, signal: AbortSignal): ToolAnswer {
   if (error instanceof McpUnreachableError || isRefusedConnection(error)) {
     return { kind: 'failed', message: `The server of ${tool} is unreachable.` };
@@ -206,9 +212,9 @@ function isRefusedConnection(error: unknown): boolean {
 }
 
 /**
- * Maps a result of an MCP server: its structured content, else its text, else the URL of its only image, else its
- * content blocks as JSON. Text blocks next to structured content are dropped, because they repeat it; all other blocks
- * are kept in `_content`.
+ * Maps a result of an MCP server. An error becomes `failed`. Structured content becomes a JSON object; its text blocks
+ * are dropped, because they repeat it, and all other blocks are in the field `_content`. Otherwise the answer is the
+ * text if all blocks are text, the URL if the only block links to an image, or a JSON object with all content blocks.
  */
 function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
   const { content, structuredContent, isError } = result;
@@ -247,8 +253,8 @@ function imageAt(block: CallToolResult['content'][number]) {
 }
 
 /**
- * Returns a function that runs `list`, one run at a time and at most one in {@link MCP_LIMITS}.listIntervalMs; calls
- * during a run cause one more run.
+ * Returns a function that calls `list`, never concurrently and at most once in {@link MCP_LIMITS}.listIntervalMs; all
+ * requests that arrive before this interval has passed cause one more call.
  */
 function coalesced(
   list: () => Promise<void>,

@@ -27,7 +27,8 @@ export type McpServer =
 
 /**
  * Creates a transport that is not started.
- * @param onExceeded called when the notification stream has an event that is too large, or too many events
+ * @param onExceeded called when the notification stream of an HTTP server has an event that is too large, or too many
+ *   events; not called for a child process
  */
 export function createTransport(
   server: McpServer,

@@ -94,7 +94,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   step: number;
 
   /**
-   * Id of the model, review or tool call, of the log entry, or of the request that changed the caps.
+   * Id of the model, review or tool call, or of the log entry; for BUDGET_CHANGED, an id derived from the request.
    *
    * @generated from field: string call_id = 10;
    */
@@ -487,7 +487,7 @@ export const HookEventType = {
   AUDIT_CHECKPOINT: 25,
 
   /**
-   * Supervisor: the caps of a running run were set; call_id is the id of the request.
+   * Supervisor: the caps of a running run were set; call_id is derived from the request; it is not its request_id.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_BUDGET_CHANGED = 26;
    */

@@ -18,9 +18,9 @@ const readOptions = optionsReader<{ schema: JsonObject; max_retries: number }>(
 );
 
 /**
- * Validates answers without tool calls, and the `answer` of final actions of json-action agents, against a
- * JSON Schema. The model gets the validation errors of an invalid answer, up to `max_retries` times; then the agent
- * stops with `error:invalid_output`.
+ * Validates answers without tool calls, and the `answer` of final actions of json-action agents, against a JSON Schema;
+ * does not validate summaries of a conversation. The model gets the validation errors of an invalid answer, up to
+ * `max_retries` times; then the agent stops with `error:invalid_output`.
  */
 export const validateOutput: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   const { schema, max_retries: most } = readOptions(options);

@@ -52,7 +52,11 @@ function isTransient(stopReason: string): boolean {
   );
 }
 
-/** Back-off with the random numbers of the agent, so that a replay sleeps as long; the delay is a durable sleep. */
+/**
+ * Returns middleware that repeats a call while `shallRetry` returns true, at most `max_retries` times, with exponential
+ * back-off. The delays are durable sleeps and use the random numbers of the agent, so that a replay has the same
+ * delays.
+ */
 function retry<C extends AgentRunContext, R>(
   { max_retries: most, base_ms: baseMs }: Backoff,
   shallRetry: (result: R) => boolean,
