@@ -41,8 +41,8 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 
 func (b bearer) RequireTransportSecurity() bool { return !b.cleartext }
 
-// openChannel connects to the public API at WRIT_ADDRESS. The development port is cleartext; with
-// WRIT_CA_FILE the key is sent over TLS only.
+// openChannel opens a channel to the public API at WRIT_ADDRESS with the key in WRIT_API_KEY: over TLS if WRIT_CA_FILE
+// is set, otherwise in cleartext, as the development port requires.
 func openChannel() (*grpc.ClientConn, error) {
 	key := os.Getenv("WRIT_API_KEY")
 	if key == "" {
@@ -55,8 +55,9 @@ func openChannel() (*grpc.ClientConn, error) {
 	return dial("WRIT_ADDRESS", "127.0.0.1:8080", key, trust)
 }
 
-// openService connects to an internal service as another service. With mutual TLS it presents WRIT_TLS_CERT_FILE,
-// and accepts only a certificate for the host name of the service that is signed by a CA in WRIT_TLS_CA_FILE.
+// openService opens a channel to an internal service, with the token of the service that calls. If WRIT_TLS_CA_FILE is
+// set, it presents the certificate in WRIT_TLS_CERT_FILE, and accepts only a certificate that has the name of the
+// called service and is signed by a CA in WRIT_TLS_CA_FILE.
 func openService(service, variable, fallback, token string) (*grpc.ClientConn, error) {
 	trust, err := trustOf("WRIT_TLS_CA_FILE")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 const (
 	// Pause before a broken watch is resumed.
 	pause = 500 * time.Millisecond
-	// Time without a message after which a watch is considered broken; the supervisor sends a heartbeat after five
-	// seconds.
+	// Time without a message after which a watch is considered broken; the supervisor sends a heartbeat after five seconds
+	// without an event.
 	silence = 15 * time.Second
 )
 
@@ -55,7 +55,8 @@ func watchRun(ctx context.Context, args []string, out io.Writer) error {
 // paused.
 var errSilent = errors.New("the watch was silent")
 
-// follow prints the events after a position and advances it; it returns the result with the last event.
+// follow prints the events after a position and advances the position. It returns the result of the run when the last
+// event arrives.
 func follow(
 	ctx context.Context, runs runv1.RunServiceClient, run string, after *int64, out io.Writer,
 ) (*runv1.RunResult, error) {

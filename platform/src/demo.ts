@@ -1,4 +1,7 @@
-/** `npm run demo`: runs an example once, on free ports, and exits. Exit status 0 only for status ok. */
+/**
+ * `npm run demo`: runs an example once, on free ports, and exits. The exit status is 0 if every run of the example ends
+ * with the status ok, 1 if a run ends with another status, and 2 after an error.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

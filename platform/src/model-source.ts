@@ -7,12 +7,15 @@ import type { Example } from './example.ts';
 /** The model endpoint: a provider named by the environment or the models file, or the local simulator. */
 export interface ModelSource {
   /**
-   * Short description: the models file when WRIT_MODELS_FILE is set or no model is simulated; otherwise the endpoint of
-   * the environment, or `simulated, no key needed`.
+   * Short description: the models file when WRIT_MODELS_FILE is set, or when neither the environment names a provider
+   * nor the file has a simulated model; otherwise the endpoint of the environment, or `simulated, no key needed`.
    */
   readonly description: string;
   readonly simulated: boolean;
-  /** Models that are called at their providers although others are simulated. Default: none. */
+  /**
+   * Aliases of the models that are called at their providers while other models of the file are simulated. Default:
+   * none.
+   */
   readonly providerModels?: readonly string[];
   /** Settings of the meter for this endpoint. */
   readonly env: Readonly<Record<string, string>>;
@@ -37,9 +40,9 @@ interface ModelServers {
 const SIMULATOR_URL = 'http://simulator.invalid/v1';
 
 /**
- * Starts the simulator for the models of the file whose URL is OPENAI_BASE_URL or WRIT_SIMULATOR_URL, unless
- * OPENAI_API_KEY or OPENAI_BASE_URL names a provider (SYS-5). The meter calls the simulator in the same way as a
- * provider.
+ * Starts the simulator for the models whose `base_url` in the models file is `${OPENAI_BASE_URL}` or
+ * `${WRIT_SIMULATOR_URL}`. If OPENAI_API_KEY or OPENAI_BASE_URL is set, starts no simulator, because the models are
+ * then called at a provider (SYS-5). The meter calls the simulator in the same way as a provider.
  */
 export async function openModelSource(
   env: NodeJS.ProcessEnv,

@@ -10,7 +10,10 @@ import { type Example, scriptOf } from './example.ts';
 import { type ModelSource, openModelSource } from './model-source.ts';
 import { type Platform, startPlatform } from './platform.ts';
 
-/** An example, the platform that runs it, and a client of its public port. */
+/**
+ * A started platform with its model, a client with the development key, and functions that run an example on the
+ * platform.
+ */
 export interface Session extends DemoRuns {
   readonly platform: Platform;
   /** A client with the development key. */
@@ -19,7 +22,7 @@ export interface Session extends DemoRuns {
   close(): Promise<void>;
 }
 
-/** Options of a session. */
+/** Options of {@link openSession}. */
 export type SessionOptions = Omit<PlatformOptions, 'model' | 'example'> & {
   readonly example: Example;
   /** Script of the simulated model; undefined uses that of the example. */
@@ -27,7 +30,7 @@ export type SessionOptions = Omit<PlatformOptions, 'model' | 'example'> & {
 };
 
 /**
- * Opens a session.
+ * Starts the platform on an example with its model, and creates the clients of the demo.
  *
  * @throws WritError or ConfigError, one sentence that names the cause; nothing is left running
  */

@@ -87,7 +87,10 @@ async function show(session: Session, demo: Demo): Promise<Shown> {
   }
 }
 
-/** Resumes the unfinished runs of an earlier demo, else runs the example. Runs of other callers are left alone. */
+/**
+ * Resumes the unfinished runs of an earlier demo. Runs the example instead if no such run exists, or if the job of the
+ * example was not started yet. Does not follow runs of other callers.
+ */
 async function showRuns(session: Session, shown: Demo): Promise<Shown> {
   const { example, stopwatch } = shown;
   const { demo, others } = await session.unfinished();

@@ -35,7 +35,7 @@ RETRIES = json.dumps(
 
 
 def required(name: str) -> str:
-    """A required setting."""
+    """Returns a required setting. Raises MisuseError if it is unset or empty."""
     value = os.environ.get(name)
     if not value:
         raise MisuseError(f"{name} is not set")
@@ -54,11 +54,11 @@ class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
         return proceed(details._replace(metadata=metadata), request)
 
     def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-        """A unary call."""
+        """Adds the key or token to a unary call."""
         return self._identified(continuation, client_call_details, request)
 
     def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-        """A server-streaming call."""
+        """Adds the key or token to a server-streaming call."""
         return self._identified(continuation, client_call_details, request)
 
 

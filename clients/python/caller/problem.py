@@ -28,7 +28,7 @@ class Problem:
 
 
 def explain(error: grpc.RpcError) -> Problem:
-    """Reads the ErrorInfo of an error."""
+    """Returns the reason of an error from its ErrorInfo, and a message for people."""
     message = error.details() or error.code().name
     info = info_of(error)
     if info is None:

@@ -21,7 +21,7 @@ from .problem import MisuseError, check_spent
 PAUSE_S = 0.5
 
 #: Time without a message after which a watch is considered broken, in seconds.
-#: The supervisor sends a heartbeat after five seconds.
+#: The supervisor sends a heartbeat after five seconds without an event.
 SILENCE_S = 15.0
 
 #: Statuses after which a watch is resumed: UNAVAILABLE after a broken connection, CANCELLED after

@@ -57,7 +57,8 @@ class Calls:
         ring: KeyRing,
         sources: Mapping[str, OpenSource],
     ) -> None:
-        """Settles the calls that a previous process left between intent and outcome (TG-5)."""
+        """Records the destructive calls that a previous process left without an outcome as unknown
+        (TG-5)."""
         self._registry = registry
         self._store = store
         self._outcomes = outcomes
@@ -81,7 +82,8 @@ class Calls:
     async def call_tool(
         self, request: gateway_pb.CallToolRequest, caller: Caller
     ) -> gateway_pb.CallToolResponse:
-        """Handles CallTool. A call without a matching writ is recorded for the supervisor."""
+        """Handles CallTool. A denied call, such as a call without a matching writ, is recorded for the
+        supervisor."""
         key = key_of(request.call)
         try:
             shown = await read_writ(self._ring, request)
@@ -167,7 +169,8 @@ class Calls:
     ) -> tuple[Call, Tool | None]:
         """Runs the checks and records the intent, or records a refusal with its receipt (TG-2).
 
-        Raises an error for a frozen scope. Call it inside a transaction."""
+        Raises an error for a stale epoch, an expired writ or a frozen scope. Call it inside a
+        transaction."""
         key, writ = key_of(request.call), shown.claims
         # Lease and writ may have expired while the call waited for a slot.
         self._refuse_stale(key, caller.epoch)
@@ -207,7 +210,8 @@ class Calls:
     def _resume(self, known: Call, shown: Verified) -> tuple[Call, Tool | None]:
         """Resumes a call without an outcome.
 
-        Returns its tool if it may be executed again, otherwise records it as interrupted."""
+        Returns the call, with its tool if it may be executed again. Otherwise records it as
+        interrupted. Returns a call that already has an outcome unchanged."""
         if known.state != "intent":
             return known, None
         tool = self._registry.tools.get(known.tool)
@@ -254,7 +258,7 @@ class Calls:
         caller: Caller,
         error: GatewayError,
     ) -> None:
-        """Records a call without a matching writ for the supervisor's audit log (TG-1)."""
+        """Records a denied call for the supervisor's audit log (TG-1)."""
         tenant = key.tenant
         if caller.tenants and tenant not in caller.tenants:
             # A caller must not write into the audit log of a tenant that it does not serve.

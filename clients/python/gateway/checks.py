@@ -1,4 +1,5 @@
-"""The checks between the writ check and the freeze check, in the order of TG-2. The first failure decides."""
+"""The checks between the writ check and the freeze check, in the order of TG-2. The first failure
+decides."""
 
 from dataclasses import dataclass
 from typing import Any

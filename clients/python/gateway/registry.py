@@ -101,7 +101,8 @@ class Tool:
         return found[:MAX_NAMED] + more
 
     def _accepts(self, spec: Any, value: Json) -> bool:
-        """Returns whether a value matches the schema of its argument, with the $defs of the input schema."""
+        """Returns whether a value matches the schema of its argument, with the $defs of the input
+        schema."""
         definitions = {key: self.schema[key] for key in ("$defs",) if key in self.schema}
         return bool(_Validator({**definitions, "allOf": [spec]}).is_valid(value))
 
@@ -124,10 +125,10 @@ class Registry:
 def load_registry(path: Path, variables: Mapping[str, str] = os.environ) -> Registry:
     """Reads tools.yaml; `${NAME}` and `${NAME:-default}` in addresses are replaced from `variables`.
 
-    Tools run in programs that serve ToolProviderService: for a source of another kind,
-    `WRIT_SOURCE_<NAME>` has the address of one. Raises ValueError naming what is wrong. A key that this gateway
-    does not implement, such as `allow`, or `tls` of a source, is rejected and not ignored (SYS-4).
-    """
+    Tools run in programs that serve ToolProviderService. `WRIT_SOURCE_<NAME>` is the address of such
+    a program: it is required for a source of another kind, and replaces the address of a provider.
+    Raises ValueError naming what is wrong. A key that this gateway does not implement, such as
+    `allow`, or `tls` of a source, is rejected and not ignored (SYS-4)."""
     document = yaml.safe_load(path.read_text())
     _check_keys(str(path), document, _PARTS)
     for entry in document["tools"]:

@@ -42,7 +42,8 @@ async def deliver_reports(
 
 
 async def _deliver(store: Store, key: SigningKey, stub: SupervisionServiceStub, delay_s: float) -> bool:
-    """Delivers one batch; returns whether it was full and completely acknowledged, so that the next one is delivered at once."""
+    """Delivers one batch; returns whether it was full and completely acknowledged, so that the next one is
+    delivered at once."""
     pending = store.open_reports(time.time() - delay_s, BATCH)
     if not pending:
         return False

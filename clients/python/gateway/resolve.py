@@ -21,8 +21,8 @@ def void_writ(
 ) -> gateway_pb.VoidWritResponse:
     """Voids the writ of a call (TG-8).
 
-    Returns the receipt of the call, IN_FLIGHT if this process is executing it, or BURNT with a receipt if the
-    call was never made."""
+    Returns the receipt of the call, IN_FLIGHT if this process is executing it, or BURNT with a
+    receipt if the call was never made."""
     with store.transaction():
         known = store.find_call(key)
         if known is None:

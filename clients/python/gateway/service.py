@@ -64,7 +64,8 @@ class Gateway(ToolGatewayServiceServicer):
     async def ListTools(
         self, request: gateway_pb.ListToolsRequest, context: Context
     ) -> gateway_pb.ListToolsResponse:
-        """Returns all tools to the supervisor; to agent-worker and agent-proxy, the agent's tools (TG-6)."""
+        """Returns all tools to the supervisor; to agent-worker and agent-proxy, the agent's tools
+        (TG-6)."""
         return await self._gate.answer("ListTools", request, context, self._list_tools)
 
     async def CallTool(

@@ -30,7 +30,7 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of a run: `ok`; `error`; or `lost`, with an unknown outcome."""
+    """Result of one execution of a tool: `ok`, `error`, or `lost` if the outcome is unknown."""
 
     ending: str
     message: str = ""

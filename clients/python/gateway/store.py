@@ -37,7 +37,8 @@ STATES = ("intent", "ok", "error", "refused", "unknown", "burnt")
 
 @dataclass(frozen=True)
 class CallKey:
-    """Identifies a call; a call is executed once per key (TG-1)."""
+    """Identifies a call, which gets one outcome per key (TG-1). Only a call that is not destructive can be
+    executed again after an interruption."""
 
     tenant: str
     run_id: str
@@ -158,7 +159,7 @@ class Store:
         )
 
     def count_run(self, key: CallKey) -> int:
-        """Number of calls of the run, including refused ones (TG-2)."""
+        """Number of calls of the run, including refused calls and without voided calls (TG-2)."""
         return self._one(
             "SELECT count(*) FROM calls WHERE tenant = ? AND run_id = ? AND state <> 'burnt'",
             key.tenant,

@@ -22,8 +22,9 @@ class BadJsonError(ValueError):
 
 
 def parse_strict(text: str, field: str, max_bytes: int = MAX_BYTES) -> Json:
-    """Parses JSON; rejects duplicate and `__proto__` keys, NaN, numbers that a double cannot represent, lone
-    surrogates, more than 32 levels, and more than `max_bytes`. Raises BadJsonError."""
+    """Parses JSON; rejects duplicate and `__proto__` keys, NaN, numbers that a double cannot
+    represent, lone surrogates, more than 32 levels, and more than `max_bytes`. Raises
+    BadJsonError."""
     try:
         if len(text.encode()) > max_bytes:
             raise BadJsonError(f"{field} is larger than {max_bytes} bytes.")
@@ -106,8 +107,8 @@ def args_hash(value: Json) -> str:
 
 
 def args_hash_text(value: Json) -> str:
-    """Keys sorted by code point, no spaces, ASCII escapes, numbers as in RFC 8785, strings trimmed and
-    their white space folded (TG-4)."""
+    """Returns the text that `args_hash` hashes: JSON with keys sorted by code point, no spaces, ASCII
+    escapes, numbers as in RFC 8785, strings trimmed and their white space folded (TG-4)."""
     if isinstance(value, str):
         return json.dumps(_RUN.sub(" ", value).removeprefix(" ").removesuffix(" "))
     if isinstance(value, list):

@@ -71,7 +71,8 @@ def _bad_field(writ: Any) -> str | None:
 
 
 def refuse_other(known: Call, request: gateway_pb.CallToolRequest) -> None:
-    """Rejects a call id that was used with another tool or arguments. A burnt call has neither (TG-1)."""
+    """Rejects a call id that was used with another tool or arguments. A voided call (state `burnt`) has no
+    tool or arguments, so it is not rejected (TG-1)."""
     if known.state == "burnt":
         return
     same = {

@@ -34,7 +34,7 @@ export interface ExportCrypto {
 
 /** The expected content of an export. */
 export interface Expected {
-  /** The tenant of the chain. Default: that of the export. */
+  /** The tenant of the chain. Default: the tenant of `earlier`, or of the export if `earlier` is not set. */
   readonly tenant?: string;
   /** The number of the record before the first one of a partial export. Default: 0. */
   readonly after?: number;

@@ -12,8 +12,8 @@ export interface BusMessage {
 export interface Subscription {
   /**
    * Stops the delivery; resolves when running handlers have finished, so a handler must not await it. Messages for a
-   * durable consumer without subscribers are not lost: NATS stores them; the in-process bus rejects them, so that they
-   * remain in the outbox.
+   * durable consumer without subscribers are not lost: NATS stores them (in a stream for observers, for at most three
+   * days); the in-process bus rejects them, so that they remain in the outbox.
    */
   unsubscribe(): Promise<void>;
 }
@@ -50,8 +50,8 @@ export interface LiveOptions {
 /** Delivers messages between services (HK-2); implemented on NATS and in process. */
 export interface Bus {
   /**
-   * Resolves when the bus has accepted the message, so that the outbox may mark it as published. Live subscribers
-   * receive it as well, once for every publish.
+   * Publishes a message; resolves when the bus has accepted the message, so that the outbox may mark it as published.
+   * Live subscribers receive the message each time it is published.
    * @throws InvalidRequestError INVALID_SUBJECT, INVALID_HEADER, BUS_MESSAGE_TOO_LARGE; PermissionDeniedError
    *   BUS_PERMISSION_DENIED; PreconditionError BUS_STREAM_MISMATCH; UnavailableError if the message was not accepted
    */

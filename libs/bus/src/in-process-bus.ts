@@ -27,8 +27,8 @@ export interface InProcessBusOptions {
 }
 
 /**
- * The bus of the embedded mode (SYS-5). It stores nothing, so `publish` resolves only when every
- * durable consumer has handled the message. If one fails, the others still receive it, and publish rejects with
+ * The bus of the embedded mode (SYS-5). It stores nothing, so `publish` resolves only when every durable consumer with
+ * a matching subject has handled the message. If one fails, the others still receive it, and publish rejects with
  * UnavailableError BUS_DELIVERY_FAILED; the outbox relay then publishes it again.
  */
 export function createInProcessBus(options: InProcessBusOptions): Bus {

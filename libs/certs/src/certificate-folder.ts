@@ -14,7 +14,7 @@ import { type CertificateWithKey, createAuthority, issueCertificate } from './au
 /** The certificates of a folder. */
 export interface CertificateFolderOptions {
   readonly dir: string;
-  /** First part of every name: `spiffe://<trust domain>/writ/<service>`. */
+  /** SPIFFE trust domain of the service certificates: `spiffe://<trust domain>/writ/<service>`. */
   readonly trustDomain: string;
   readonly services: readonly ServerName[];
   /** Names of further certificates, such as those of the edge or a database. */
@@ -37,8 +37,8 @@ export interface WrittenCertificate {
 const AUTHORITY = 'ca';
 
 /**
- * Creates a folder with a new authority and a certificate and key for each service, readable by their owner
- * only.
+ * Creates a folder with a new authority, and a certificate and key for each name in `services` and `others`. Only the
+ * owner can read the files.
  * @param authorityLifeMs lifetime of the authority
  * @throws PreconditionError AUTHORITY_EXISTS when the folder already has an authority, because the certificates of that
  *   authority would become invalid; TRUST_DOMAIN_MISMATCH

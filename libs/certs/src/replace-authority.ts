@@ -14,7 +14,7 @@ import {
 } from './certificate-folder.ts';
 
 const AUTHORITY = 'ca';
-/** The new authority during the first step. */
+/** Base name of the files of the new authority from the first to the second step. */
 const NEXT = 'ca-next';
 
 /**

@@ -9,7 +9,10 @@ import { UnavailableError } from '@writ/kernel';
 
 type Runs = Client<typeof RunService>;
 
-/** The supervisor sends a heartbeat after 5 s without an event. */
+/**
+ * Default time without a message after which a watch reconnects, ms; the supervisor sends a heartbeat after 5 s without
+ * an event.
+ */
 export const SILENCE_MS = 15_000;
 /** Number of silent streams in succession after which a watch fails. */
 const MAX_SILENT = 4;
@@ -60,7 +63,7 @@ function withoutHeartbeat<M extends WatchRunResponse | RunAgentResponse>(message
   return message.event?.entry.case === 'heartbeat' ? [] : [message];
 }
 
-/** Live progress has the sequence zero. */
+/** Returns the later of `after` and the sequence of an event. Live progress has the sequence zero. */
 function laterOf(after: bigint, event: RunEvent | undefined): bigint {
   const sequence = event?.sequence ?? 0n;
   return sequence > after ? sequence : after;

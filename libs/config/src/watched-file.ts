@@ -9,8 +9,8 @@ export interface DocumentText {
 }
 
 /**
- * A document that may change while the service runs. The document is polled, because change notifications differ
- * between local disks, mounted volumes and symbolic links.
+ * A document that may change while the service runs. The caller polls it with {@link WatchedFile.changed}, because
+ * change notifications differ between local disks, mounted volumes and symbolic links.
  */
 export class WatchedFile {
   readonly #input: YamlInput;

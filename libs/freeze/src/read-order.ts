@@ -22,7 +22,7 @@ const RETENTIONS: Readonly<Record<number, HistoryRetention>> = {
 };
 
 /**
- * Reads a FreezeOrder message; the time of an order without one is `now`.
+ * Reads a FreezeOrder message; an order without `order_time` gets the time `now`.
  * @throws InvalidRequestError ORDER_REQUIRED, SCOPE_REQUIRED
  */
 export function readFreezeOrder(message: FreezeOrderMessage | undefined, now: Date): FreezeOrder {

@@ -51,7 +51,10 @@ export class CostTracker {
   /** The callbacks for `HookManager.register`. */
   readonly hooks: Hooks;
 
-  /** @param onTotal called with the total of each agent that has ended; a run is removed when its root agent ends */
+  /**
+   * @param onTotal called with the total of each agent that has ended; the costs of an agent without an observed
+   * parent, such as the root, are removed when it ends
+   */
   constructor(onTotal: OnTotal) {
     this.#onTotal = onTotal;
     const costTracker: HookCallback = (context) => this.#observe(context);

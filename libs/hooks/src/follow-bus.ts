@@ -12,8 +12,9 @@ export interface FollowBusOptions {
    */
   readonly subject?: string;
   /**
-   * Name of a durable consumer: every event is delivered at least once, on NATS including events that were published
-   * while the program was not running. Without a durable consumer, only live events are delivered.
+   * Name of a durable consumer: every event is delivered at least once. On NATS this includes events that were
+   * published while the program was not running, unless the stream for observers has deleted them (after three days, or
+   * when it was full). Without a durable consumer, only live events are delivered.
    */
   readonly durable?: string;
   /** Called with the number of events that slow callbacks missed; used only without `durable`. */

@@ -57,7 +57,7 @@ async function serve({ signers, clock }: World, enforceSlotGrants: boolean): Pro
   return server.address;
 }
 
-/** Creates the client of a worker that sends one proposal for review, with its credentials. */
+/** Creates the credentials of a worker and a function that sends one proposal for review. */
 async function worker(world: World, address: string) {
   const { signers } = world;
   const credentials = await mintAgentCredentials(signers.supervisor, CLAIMS.agent);

@@ -29,7 +29,10 @@ export interface Expression {
 export interface FactUpdate {
   /** Tool name; `*` matches any characters. */
   readonly tool: string;
-  /** Caps only: the count of an approved action until its receipt or a void (SV-3). */
+  /**
+   * Caps only: the amount that an approved action adds to the fact until the call has a receipt with a known outcome or
+   * its writ is voided (SV-3).
+   */
   readonly count: Expression | undefined;
   /** Caps: whether a succeeded call counts. Gates: whether it changes the fact. Absent = true. */
   readonly when: Expression | undefined;
@@ -81,7 +84,10 @@ export interface Rule {
   /** 0 to 100. */
   readonly risk: number;
   readonly adjustments: readonly Adjustment[];
-  /** Arguments that an approver may change when this rule escalates; undefined = as for the tool. */
+  /**
+   * Arguments that an approver may change when this rule escalates. If undefined, the arguments that `human.editable`
+   * lists for the tool apply; without such a list, the arguments with a cap.
+   */
   readonly editable: readonly string[] | undefined;
 }
 
@@ -159,7 +165,8 @@ export interface Policy {
 
 /**
  * An action as proposed; a kernel WorkerAction is assignable to it. A `tool` has name and args, a `client_tool` also a
- * definition digest, a `final` an answer, a `delegation` agent and task. Rules can decide other kinds as well.
+ * definition digest, a `final` an answer, a `delegation` agent and task. Rules also match actions of other kinds, which
+ * have none of these fields.
  */
 export interface ProposedAction {
   readonly kind: string;
@@ -207,8 +214,9 @@ export type BudgetView = {
 };
 
 /**
- * Counters of the actions of a run that have an effect: calls of tools that are not read-only, and delegations. A call
- * is `pending` while it has no receipt, or if its receipt reports an unknown outcome.
+ * Counters of the actions of a run that have an effect: calls of tools that are not read-only, and delegations. An
+ * action is `pending` until its approval is decided; a tool call is `pending` until it also has a receipt with a known
+ * outcome or its writ is voided.
  */
 export const EFFECT_FIELDS = [
   'effects_done',

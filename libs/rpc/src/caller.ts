@@ -7,10 +7,10 @@ import {
 } from '@writ/kernel';
 
 /**
- * The permissions of a person on the public services: `caller` starts runs, `approver` decides approvals, `auditor`
- * reads, `admin` may do everything, each in its tenant; `operator` orders halts and changes caps in every tenant. The
- * role `agent` has no permissions on the public services: a key with this role belongs to an external agent and is
- * valid only on agent-proxy (AP-1).
+ * The permissions of a person on the public services: `caller` starts, reads and controls runs, `approver` decides
+ * approvals, `auditor` reads, `admin` may do everything, each in its tenant; `operator` orders halts, changes caps and
+ * priorities, and reads usage in every tenant. The role `agent` has no permissions on the public services: a key with
+ * this role belongs to an external agent and is valid only on agent-proxy (AP-1).
  */
 export type Role = 'caller' | 'approver' | 'auditor' | 'admin' | 'operator' | 'agent';
 

@@ -7,9 +7,9 @@ export interface RpcLimits {
   readonly maxMessageBytes?: number;
   /** Maximum calls in flight on the server, excluding reserved methods, health and reflection. Default 10,000. */
   readonly maxConcurrentCalls?: number;
-  /** Maximum calls in flight of all people and API keys of one tenant. Default 5,000. */
+  /** Maximum calls in flight of all people and API keys of one tenant, excluding reserved methods. Default 5,000. */
   readonly maxCallsPerTenant?: number;
-  /** Maximum calls in flight of one person or API key. Default 4,000. */
+  /** Maximum calls in flight of one person or API key, excluding reserved methods. Default 4,000. */
   readonly maxCallsPerPerson?: number;
   /** Maximum calls in flight of all reserved methods, see `reserved`. Default 500. */
   readonly maxReservedCalls?: number;

@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 /** How far the authority backdates the start of a certificate, ms. */
 const BACKDATED_MS = 5 * 60_000;
 
-/** Creates the TLS files of a service, whose certificate the test can replace, and records log lines and metrics. */
+/** Creates the TLS files of a service and records log lines and metrics. The test can replace the certificate. */
 async function observed() {
   const { dir, ca } = await certificates();
   const authority = { cert: ca, key: readFileSync(join(dir, 'ca.key'), 'utf8') };

@@ -8,7 +8,7 @@ import { ALLOWED, KEY, START, start } from './fixture.ts';
 
 const MANY = 400;
 
-/** Sends requests of StartRun at once over one connection, the body only when `complete`. */
+/** Sends many StartRun requests at once over one connection. If `complete` is false, it sends only the headers. */
 async function sendMany(
   address: string,
   complete: boolean,

@@ -26,9 +26,10 @@ export interface ServiceProgram<C extends ProgramConfig> {
 const SHUTDOWN_MS = 25_000;
 
 /**
- * Runs a service as a process until SIGTERM or SIGINT, then drains it. After 25 s or at a second signal the process
- * exits at once, which is as safe as kill -9. A failed start closes everything, prints the message of the error to
- * standard error (several lines for several invalid settings) and exits with status 1.
+ * Runs a service as a process until SIGTERM or SIGINT, then drains it. If draining takes longer than 25 s or a second
+ * signal arrives, the process exits at once with status 1, which is as safe as kill -9. A failed start closes
+ * everything, prints the message of the error to standard error (several lines for several invalid settings) and exits
+ * with status 1.
  */
 export async function runService<C extends ProgramConfig>(
   program: ServiceProgram<C>,

@@ -21,8 +21,8 @@ export interface Exchange {
 }
 
 /**
- * Answers a chat request from its script and records the outcome in the log. A request that no entry matches is
- * answered with status 500 and a description of the request.
+ * Answers a chat request from its script and records the outcome in the log. A request that no entry matches, or that
+ * lacks the value for a placeholder of the reply, is answered with status 500 and a description of the request.
  */
 export async function answerChat(exchange: Exchange): Promise<void> {
   const { response, chat, script, log, now } = exchange;

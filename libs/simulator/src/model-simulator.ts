@@ -19,8 +19,8 @@ export interface ModelSimulatorOptions {
   /** Default 127.0.0.1. */
   readonly host?: string;
   /**
-   * File to which each chat request for a script is appended as a JSON line before it is answered. A
-   * simulator restarted with the same file continues its counts.
+   * File to which each chat request for a script is appended as a JSON line before it is answered. A simulator that is
+   * restarted with the same file continues the call numbers and the usage counts of the script entries from this file.
    */
   readonly requestLog?: string;
   readonly clock?: Clock;

@@ -4,7 +4,7 @@ export interface PlaceholderSources {
   readonly json: unknown;
   /** JSON of the last tool message after the last user message. */
   readonly tool: unknown;
-  /** The script's named values, whose placeholders refer to `json` and `tool`. */
+  /** The named values of the script, which may contain placeholders for `json` and `tool`. */
   readonly values?: Readonly<Record<string, string>>;
 }
 
@@ -21,7 +21,7 @@ export class PlaceholderError extends Error {
 
 /**
  * Returns a copy of `value` with every placeholder replaced.
- * @throws PlaceholderError when none of a placeholder's paths has a value other than null
+ * @throws PlaceholderError when the value at every path of a placeholder is missing or null
  */
 export function fill(value: unknown, sources: PlaceholderSources): unknown {
   if (typeof value === 'string') return fillText(value, sources);

@@ -21,7 +21,10 @@ export interface RequestRecord {
 
 /** A request and its outcome. */
 export interface LoggedRequest extends RequestRecord {
-  /** `open` until the answer is sent; `aborted` when the client disconnected before that. */
+  /**
+   * `open` until the answer is sent; `failed` for an HTTP error or an internal error, `cut` when the simulator dropped
+   * the connection, `aborted` when the client disconnected before the end of the answer.
+   */
   readonly outcome: 'open' | 'answered' | 'failed' | 'cut' | 'aborted';
 }
 
@@ -44,7 +47,7 @@ export function readRequestLog(file: string): RequestRecord[] {
       try {
         return line === '' ? [] : [JSON.parse(line) as RequestRecord];
       } catch {
-        // Only the last line of a process can be truncated, and its request was never answered.
+        // A crash can truncate only the last line that a process wrote. The request of this line was never answered.
         return [];
       }
     });

@@ -31,7 +31,8 @@ export function writeError(response: ServerResponse, error: OpenAiError): void {
 }
 
 /**
- * Sends `completion` as one JSON body.
+ * Sends `completion`, or the `garbage` of the reply, as one body; with `cut_after_chunks`, sends half of the body and
+ * drops the connection.
  * @param signal aborted when the client disconnects
  */
 export async function writeBody(

@@ -87,7 +87,8 @@ export interface TransactionOptions {
    */
   readonly resource?: string | undefined;
   /**
-   * Runs before waiting transactions that are not urgent, so that a halt does not wait for a flood of requests (BD-2).
+   * Runs before waiting transactions that are not urgent, and is accepted even if the queue is full, so that a halt
+   * does not wait for a flood of requests (BD-2).
    */
   readonly urgent?: boolean;
   /**
@@ -141,9 +142,9 @@ export interface Store<DB> {
   ): Promise<T>;
 
   /**
-   * Resolves when the database answers and accepts writes. If the last attempt to open a session for writes failed,
-   * runs an empty transaction; otherwise takes no lock. An unresponsive server is reported after the timeouts of its
-   * sessions. A SQLite store is available until a disk failure.
+   * Resolves when the database answers and accepts writes. If no session for writes is open and the last attempt to
+   * open one failed, runs an empty transaction; otherwise takes no lock. An unresponsive server is reported after the
+   * timeouts of its sessions. A SQLite store is available until a disk failure.
    * @throws UnavailableError STORE_UNREACHABLE, STORE_BUSY, STORE_DISK_FAILED, STORE_CLOSED; OverloadedError
    *   STORE_QUEUE_FULL
    */

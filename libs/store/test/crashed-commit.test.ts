@@ -25,8 +25,8 @@ describe.skipIf(!isPostgresAvailable())(
     afterAll(() => postgres?.stop());
 
     /**
-     * Crashes the server during a COMMIT, lets another replica commit until it is assigned the transaction id of the
-     * lost transaction, and only then lets the first replica query the status of its transaction.
+     * Crashes the server during a COMMIT, lets another replica commit one transaction, which may be assigned the
+     * transaction id of the lost transaction, and only then lets the first replica query the status of its transaction.
      * @returns the outcome of the lost transaction; undefined if the server did not reuse its id
      */
     async function crashUnder(
@@ -78,7 +78,7 @@ describe.skipIf(!isPostgresAvailable())(
         },
       ],
       [
-        'one of its sessions',
+        'one of its backend processes',
         async ({ admin }: HeldCommit) => {
           const { rows } = await admin.query<{ pid: number }>('select pg_backend_pid() as pid');
           process.kill(rows[0]?.pid ?? Number.NaN, 'SIGKILL');

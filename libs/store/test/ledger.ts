@@ -37,7 +37,7 @@ export const ledgerMigrations: Migrations = {
 
 const COLUMNS = ['id', 'amount', 'estimated', 'at', 'note'] as const;
 
-/** Inserts an entry without waiting for the answer. */
+/** Inserts an entry without waiting for the response of the database. */
 export const insertAhead = prepareWrite(
   (trx: Kysely<LedgerDatabase>, row: LedgerDatabase['entry']) =>
     trx.insertInto('entry').values(pickColumns(row, COLUMNS)),

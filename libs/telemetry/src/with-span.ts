@@ -40,8 +40,8 @@ export async function withSpan<T>(
 }
 
 /**
- * Marks `span` as failed. Records reason and message of named errors, which contain only ids and limits; of
- * other errors only the class, because their message may contain content or a secret.
+ * Marks `span` as failed. Records the reason and the message of a WritError, which contain only ids and limits. Of any
+ * other error, records only the class, because the message may contain content or a secret.
  */
 export function recordError(span: Span, error: unknown): void {
   if (isWritError(error)) {

@@ -38,9 +38,10 @@ const FREE_INTERNAL_PORTS = Object.fromEntries(
 );
 
 /**
- * Starts the embedded platform on a project, with its data in `.writ` of the folder. When OPENAI_API_KEY or
- * OPENAI_BASE_URL is set, all models are called at their providers. Otherwise, the scripts of the project simulate the
- * models whose `base_url` in the models file refers to the variable OPENAI_BASE_URL or WRIT_SIMULATOR_URL.
+ * Starts the embedded platform on a project. The data is stored in `dataDir`, by default `.writ` in the project folder.
+ * When OPENAI_API_KEY or OPENAI_BASE_URL is set, all models are called at their providers. Otherwise, the scripts of
+ * the project simulate the models whose `base_url` in the models file refers to the variable OPENAI_BASE_URL or
+ * WRIT_SIMULATOR_URL.
  *
  * @throws InvalidRequestError SCRIPT_MISSING for a simulated model without a script
  * @throws ConfigError naming every problem in the files and in the references between them; with `documents`,

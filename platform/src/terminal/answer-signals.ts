@@ -15,8 +15,9 @@ export interface ScriptedSignal {
 export type SignalShown = (agent: AgentRef, name: string, payloadJson: string) => void;
 
 /**
- * Sends the next scripted signal of the awaited name to each agent of a run that waits for one. A restarted
- * watcher sends the same signals again, which has no effect.
+ * Returns a function that handles the events of a run: when an agent starts to wait for a signal, the function sends
+ * the next scripted signal with this name to the agent. A restarted client sends the same signals again, which has no
+ * effect.
  */
 export function createSignalAnswers(
   client: Pick<WritClient, 'runs'>,

@@ -1,7 +1,10 @@
 import { ConfigError } from '@writ/config';
 import { isWritError } from '@writ/kernel';
 
-/** The text of an error for the terminal: the message of a named error, or else the whole stack. */
+/**
+ * Returns the text of an error for the terminal: the message of a ConfigError or WritError, the stack of any other
+ * error.
+ */
 export function explain(error: unknown): string {
   if (error instanceof ConfigError || isWritError(error)) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);

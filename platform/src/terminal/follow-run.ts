@@ -45,7 +45,7 @@ export interface RunFollower {
  * Follows a run from its first event to its result, and asks the person about escalated actions.
  *
  * @returns the finished run
- * @throws WritError when the platform rejects an answer that cannot be corrected
+ * @throws WritError when a call to the platform fails; a person whose answer is rejected is asked again instead
  */
 export async function followRun(
   client: FollowerClient,

@@ -25,7 +25,7 @@ export interface Human {
   /**
    * Answers an approval; undefined leaves it open for another approver.
    *
-   * @throws the reason of `signal` when it aborts: the approval was decided in another way
+   * @throws the reason of `signal` when it aborts, because the approval is no longer pending
    */
   answer(approval: Approval, signal: AbortSignal): Promise<HumanAnswer | undefined>;
   /** Releases the terminal. */

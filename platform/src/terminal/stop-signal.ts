@@ -4,8 +4,9 @@ import type { EventEmitter } from 'node:events';
 const SAME_MS = 1_000;
 
 /**
- * Returns a signal that aborts on the first SIGINT or SIGTERM; a later one ends the process immediately. A terminal
- * sends Ctrl-C to npm and to this process, and npm forwards it, so further signals within a second are ignored.
+ * Returns a signal that aborts on the first SIGINT or SIGTERM. A SIGINT or SIGTERM more than a second later ends the
+ * process immediately. On Ctrl-C, a terminal sends SIGINT to npm and to this process, and npm forwards it to this
+ * process, so further signals within a second are ignored.
  *
  * @param source emitter of the signals
  * @param end ends the process immediately

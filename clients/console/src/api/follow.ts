@@ -6,7 +6,7 @@ export interface Follower<M> {
   /** Opens the stream; called for each attempt. */
   readonly open: (signal: AbortSignal) => AsyncIterable<M>;
   readonly onMessage: (message: M) => void;
-  /** Called with true for each message, and with false when the stream is disconnected. */
+  /** Called with true for each message, and with false when the stream has ended and will be reopened. */
   readonly onConnected: (isConnected: boolean) => void;
   /** Called with an error that is not retried. */
   readonly onFailed: (error: unknown) => void;
@@ -15,7 +15,10 @@ export interface Follower<M> {
 }
 
 const BACKOFF = { baseMs: 500, maxMs: 15_000 };
-/** Streams send a heartbeat at least every five seconds; silence means a lost connection. */
+/**
+ * Time without a message after which a stream is reopened, ms. The server sends a heartbeat after five seconds without
+ * another message.
+ */
 const SILENCE_MS = 15_000;
 
 /**

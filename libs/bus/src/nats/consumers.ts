@@ -104,7 +104,8 @@ function overlap(left: string, right: string): boolean {
 
 /** Whether one pattern matches every subject that another matches. */
 function covers(wide: string, narrow: string): boolean {
-  // As a subject, `*` is a token that only `*` matches; `>` matches more than one token.
+  // `narrow` is matched as if it were a subject: only `*` and `>` match its token `*`. A final `>` can be several
+  // tokens, so only a final `>` matches it.
   if (narrow.endsWith('>') && !wide.endsWith('>')) return false;
   return matchSubject(wide, narrow);
 }

@@ -18,7 +18,10 @@ const REQUEST_EXPIRES_MS = 10_000;
 /** Interval between two checks for undelivered messages, ms. */
 const CHECK_MS = 3_000;
 
-/** A subscriber of a durable consumer over successive sessions. */
+/**
+ * A durable subscription: consumes from one JetStream consumer per stream, and continues in the new session after a
+ * reconnect.
+ */
 export class DurableSubscription implements Subscription {
   readonly #plans: readonly ConsumerPlan[];
   readonly #options: DurableOptions;

@@ -40,7 +40,7 @@ function forbidden(error: unknown): PermissionDeniedError | undefined {
   );
 }
 
-/** The named error for a failed connection. */
+/** Returns the WritError for a failed connection. */
 export function connectionError(error: unknown, servers: readonly string[]): WritError {
   if (isWritError(error)) return error;
   const denied = forbidden(error);
@@ -63,7 +63,7 @@ export function connectionError(error: unknown, servers: readonly string[]): Wri
   );
 }
 
-/** The named error for a message that was not accepted. */
+/** Returns the WritError for a message that NATS did not accept. */
 export function publishError(error: unknown, eventId: string): WritError {
   if (isWritError(error)) return error;
   const denied = forbidden(error);

@@ -9,7 +9,10 @@ export class LiveOutlet {
   #unconfirmed = 0;
   #confirming = false;
 
-  /** Sends or drops a message; never waits and never fails. */
+  /**
+   * Sends a message, or drops it if the connection is closed or slow or if the payload exceeds half the maximum of the
+   * server; never waits and never fails.
+   */
   publish(connection: NatsConnection, message: BusMessage, headers: MsgHdrs): void {
     const { subject, payload } = message;
     const largest = connection.info?.max_payload ?? 0;

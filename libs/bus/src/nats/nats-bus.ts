@@ -181,7 +181,7 @@ class NatsBus implements Bus {
 
   /**
    * Rejects a publish if a required durable consumer does not exist. A durable consumer is permanent, so one check per
-   * session is enough.
+   * session and stream is enough.
    */
   async #refuseWithoutConsumers(session: NatsSession, stream: string): Promise<void> {
     const known = this.#subscribedStreams.get(session) ?? new Set();

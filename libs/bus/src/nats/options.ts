@@ -23,11 +23,14 @@ export interface NatsBusOptions {
   /** Streams of durable messages; default: those of all hook events. */
   readonly streams?: readonly StreamPlan[];
   /**
-   * Whether to create streams that do not exist; default true. If false, publishing fails until another service has
-   * created the streams.
+   * Whether to create streams and consumers of observers that do not exist, and to add missing subjects to existing
+   * streams; default true. If false, publishing fails until another service has created the streams.
    */
   readonly createsStreams?: boolean;
-  /** Maximum size of a created stream in bytes, at which publishing fails; default 256 MiB. */
+  /**
+   * Maximum size of a created stream in bytes; default 256 MiB. A full stream rejects messages; a full stream for
+   * observers deletes its oldest messages.
+   */
   readonly streamBytes?: number;
   /** Replicas of a created stream in a cluster; default 1. */
   readonly replicas?: number;
@@ -47,7 +50,10 @@ export interface NatsBusOptions {
   readonly requestTimeoutMs?: number;
   /** Time limit of a durable handler for one message, ms; default 30 000. */
   readonly handlerTimeoutMs?: number;
-  /** Acknowledgement timeout, ms, after which a message is delivered to another subscriber; default 5 000. */
+  /**
+   * Acknowledgement timeout of created consumers, ms; default 5 000. While a handler runs, the bus extends it; after
+   * it, the server redelivers the message to any subscriber.
+   */
   readonly ackWaitMs?: number;
   /** Upper bound of the first retry delay, ms, which doubles with each attempt; default 100. */
   readonly retryBaseMs?: number;

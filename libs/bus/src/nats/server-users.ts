@@ -11,7 +11,10 @@ import { AUDIT_CHECKPOINT_SUBJECTS, TIMELINE_CONSUMER } from '../subjects.ts';
 /** A user of the NATS server. */
 export interface NatsUser {
   readonly user: string;
-  /** `observer` for programs that only read copies of events; the user names their durable consumer. */
+  /**
+   * `observer` for programs that only read copies of events; the durable consumer of these programs has the name of the
+   * user.
+   */
   readonly service: HookEmitter | typeof OBSERVER;
   /** Environment variable of the server with the password. */
   readonly passwordVariable: string;
@@ -58,8 +61,9 @@ function observerPermissions(user: string): NatsPermissions {
 }
 
 /**
- * The minimal permissions of a service: its own events, its own replies and the state of its stream. The supervisor
- * creates the streams and consumes the events of all services (HK-1, SYS-6).
+ * Returns the minimal permissions of a user. A service can publish its own events, receive the replies to its requests
+ * and read the state of its stream; agent-worker can also publish progress messages. The supervisor can also publish
+ * tool events, create the streams, and consume the events and progress messages of all services (HK-1, SYS-6).
  */
 function natsPermissions({ user, service, tenants }: NatsUser): NatsPermissions {
   if (service === OBSERVER) return observerPermissions(user);
@@ -125,7 +129,7 @@ function ownerApi(emitter: HookEmitter): string[] {
   ];
 }
 
-/** The supervisor creates the stream of copies and the consumer of observers. */
+/** Returns the API subjects with which the supervisor creates the stream of copies and the consumer of observers. */
 function observedApi(): string[] {
   const { name } = OBSERVED_STREAM;
   return [

@@ -25,7 +25,7 @@ export interface NatsSession {
 }
 
 /**
- * Connects and checks the server and its streams.
+ * Connects, checks the server, and creates or checks the streams.
  * @throws UnavailableError BUS_UNREACHABLE, BUS_STREAM_MISSING, UnauthenticatedError BUS_CREDENTIALS_REJECTED,
  *   PermissionDeniedError BUS_PERMISSION_DENIED, PreconditionError INVALID_TLS_FILE, BUS_SERVER_TOO_OLD,
  *   BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED, BUS_SETTING_REJECTED, BUS_DURABLE_MISMATCH,

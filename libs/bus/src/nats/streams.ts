@@ -138,7 +138,7 @@ async function createStream(
   }
 }
 
-/** The named error if the server rejected the settings of a stream; otherwise the error itself. */
+/** Returns BUS_SETTING_REJECTED if the server rejected the settings of a stream; otherwise the error itself. */
 function rejectedSettings(stream: string, error: unknown): unknown {
   const refusal = apiErrorOf(error);
   if (refusal?.status !== 400) return error;

@@ -10,7 +10,10 @@ import type { NatsSession } from './session.ts';
 /** A message that the server will not redeliver. */
 export interface UndeliveredMessage {
   readonly message: StoredMsg;
-  /** Acknowledges the message; the server deletes it unless another consumer needs it. */
+  /**
+   * Acknowledges the message; the server then deletes it, unless another consumer needs it or the stream is for
+   * observers.
+   */
   readonly acknowledge: () => void;
 }
 

@@ -7,8 +7,9 @@ import { formatUsd, type JsonObject, type JsonValue } from '@writ/kernel/portabl
 import { wordOf } from './word-of.ts';
 
 /**
- * A finished run as one JSON object: run_id, trace_id, status, stop_reason, answer, trace, history and usage,
- * plus phase and the action where it stopped (SV-7). Money is decimal USD.
+ * Returns a run as one JSON object: run_id, trace_id, status, stop_reason, answer, trace, history and usage, plus phase
+ * and the action where it stopped (SV-7). Money is decimal USD. For a run without a result, returns only run_id,
+ * trace_id and the status `unfinished`.
  */
 export function resultJson(run: Run): JsonObject {
   const result = run.result;

@@ -12,7 +12,9 @@ export interface Voice {
   speaker: string;
 }
 
-/** Prints a run step by step: proposal, decision and reason, execution, and cost so far. */
+/**
+ * Creates a printer that prints a run step by step: proposal, decision and reason, execution, and the accumulated cost.
+ */
 export function createRunPrinter(output: (line: string) => void, voice: Voice = { speaker: '' }) {
   const print = (line: string): void => output(printable(line));
   let costNanoUsd = 0n;

@@ -55,8 +55,8 @@ const compiled = new WeakMap<JsonSchema, ValidateFunction>();
  * Reads a YAML document and validates it against a JSON Schema 2020-12, compiled once per schema object. Besides the
  * standard keywords, a schema accepts `x-expected: 'a duration such as 30s'`, which describes the expected value in
  * messages, and `x-zero: 'means none; leave it out for unlimited'`, which turns a 0 (also `"0"`, `"0.00"`, `"0s"`) into
- * a warning. The keyword `format` is not supported: a schema that contains it cannot be compiled. Defaults are not
- * applied.
+ * a warning. `x-default` and `x-unit` are accepted and have no effect here. The keyword `format` is not supported: a
+ * schema that contains it cannot be compiled. Defaults are not applied.
  * @throws ConfigError listing every problem as `file:line:column: message`: syntax errors, or
  *   otherwise missing keys, unknown keys and values of the wrong type
  */

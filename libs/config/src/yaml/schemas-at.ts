@@ -3,9 +3,9 @@ import { listOf } from '@writ/kernel';
 export type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * Returns every schema object that `schema` applies to the descendant at the path `steps` of the value that it
- * validates. Local references are resolved in `root`. The result identifies the part of a schema that reported an
- * error, even if that part is used at several depths.
+ * Returns every schema object that `schema` can apply to the descendant at the path `steps` of the value that it
+ * validates; property patterns are not evaluated. Local references are resolved in `root`. The result identifies the
+ * part of a schema that reported an error, even if that part is used at several depths.
  */
 export function schemasAt(
   root: Schema,
@@ -38,7 +38,7 @@ function inPlace(root: Schema, schemas: readonly unknown[]): Set<Schema> {
   return found;
 }
 
-/** Returns the schemas that `schema` applies to the member or item `step`. */
+/** Returns the schemas that `schema` can apply to the member or item `step`. */
 function below(schema: Schema, step: string): unknown[] {
   const named = isSchema(schema.properties) ? schema.properties[step] : undefined;
   return [

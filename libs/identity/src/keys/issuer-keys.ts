@@ -37,7 +37,8 @@ export class IssuerKeys {
   /**
    * Returns the key; undefined if the issuer does not have it. An unknown key id causes a fetch, unless a lookup in the
    * last ten seconds did not find it.
-   * @throws UnavailableError KEYS_UNAVAILABLE when the keys cannot be fetched
+   * @throws UnavailableError KEYS_UNAVAILABLE when a required fetch fails, or would begin less than a second after the
+   *   latest fetch
    */
   async find(keyId: string): Promise<TrustedKey | undefined> {
     const known = this.#keys.get(keyId);

@@ -20,7 +20,7 @@ import { isRole, ROLES } from './roles.ts';
 /** The public information about a key. */
 export type ApiKeyInfo = Omit<ApiKeyRecord, 'sha256'>;
 
-/** The API keys of people. Only their SHA-256 is stored. */
+/** The API keys of people and of external agents. Only the SHA-256 of a key is stored. */
 export interface ApiKeys {
   /**
    * Returns the person of a key; undefined for an unknown key. Secrets are compared in constant time.

@@ -17,8 +17,9 @@ export interface PublicGateOptions {
 const API_KEY = /^writ_/;
 
 /**
- * Creates the gate of the public port: people with API keys or OIDC tokens, by role, rate limited per
- * tenant (SYS-6). Internal RPCs are always denied there.
+ * Creates the gate of the public port. It requires an API key or OIDC token with a role that permits the RPC, and
+ * limits the call rate of each tenant (SYS-6). Open RPCs, such as health checks, need no credentials. Internal RPCs are
+ * denied.
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED (from the gate it returns)
  * @throws PermissionDeniedError ROLE_REQUIRED, CALLER_NOT_ALLOWED (from the gate it returns)
  * @throws OverloadedError RATE_LIMITED, UnavailableError ISSUER_UNAVAILABLE, API_KEYS_UNREADABLE

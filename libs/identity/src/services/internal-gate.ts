@@ -37,9 +37,10 @@ export interface InternalGateOptions {
 }
 
 /**
- * Creates the gate of an internal port, which enforces the caller table (SYS-6, SYS-4). It checks in this
- * order: the client certificate, if required; the service token, which must name the same service; the row
- * of the table; and for a host of agents the lease epoch, the agent token, its tenant, and the slot grant.
+ * Creates the gate of an internal port, which enforces the caller table (SYS-6, SYS-4). It rejects RPCs without a row
+ * and RPCs for people, and admits every caller of an open RPC. For other RPCs it checks in this order: the client
+ * certificate, if required; the service token, which must name the service of the certificate; whether the row permits
+ * the service; and, for an agent host, the lease epoch, the agent token, its tenant, and the slot grant.
  */
 export function internalGate(options: InternalGateOptions): Gate {
   return async (call) => {

@@ -44,7 +44,7 @@ export interface PresentedGrant {
 }
 
 /**
- * Verifies a presented slot grant and checks that it belongs to the calling agent (SB-4).
+ * Verifies a presented slot grant, which may have expired, and checks that it belongs to the calling agent (SB-4).
  * @throws UnauthenticatedError TOKEN_INVALID
  * @throws PermissionDeniedError SLOT_GRANT_MISMATCH naming the field
  * @throws UnavailableError KEYS_UNAVAILABLE

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TokenCache } from './token-cache.ts';
 
-/** Bytes of two short tokens. */
+/** A cache size that fits two entries with short tokens, but not three, in bytes. */
 const TWO = 500;
 
 describe('token cache', () => {

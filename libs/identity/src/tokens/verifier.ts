@@ -40,8 +40,8 @@ export interface VerifierOptions {
   /** Tolerated difference between the local clock and the clock of the issuer, ms. Default 60,000. */
   readonly leewayMs?: number | undefined;
   /**
-   * The clocks of the issuers. The local clock is used for an issuer whose clock is unknown. Default: all clocks are
-   * unknown.
+   * The clocks of the issuers, for the expiry of slot grants. If the clock of an issuer is unknown, the local clock is
+   * used. Default: all clocks are unknown.
    */
   readonly peerClocks?: PeerClocks | undefined;
 }
@@ -50,8 +50,9 @@ export interface VerifierOptions {
 const MAX_CACHED_BYTES = 2_000_000;
 
 /**
- * Creates a verifier. Verified service, agent and run tokens and slot grants are cached by their SHA-256 until
- * they expire, at most five minutes; checks that depend on the options of the call and the time are always repeated.
+ * Creates a verifier. Verified service, agent and run tokens and slot grants are cached by their SHA-256 until they or
+ * their keys expire, at most five minutes; checks that depend on the options of the call and the time are always
+ * repeated.
  */
 export function createVerifier(given: VerifierOptions): Verifier {
   const { trust, clock, leewayMs = DEFAULT_CLOCK_LEEWAY_MS, peerClocks } = given;

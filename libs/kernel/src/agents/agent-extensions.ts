@@ -116,11 +116,14 @@ export interface StrategyContext {
   readonly contextWindow: number;
   /** Estimates the tokens of turns. */
   countTokens(turns: readonly ChatTurn[]): number;
-  /** Calls the model of the agent, for example for a summary; undefined when it does not answer. */
+  /**
+   * Calls the model of the agent, for example for a summary. Returns undefined when the call fails or the answer is
+   * empty.
+   */
   ask(instructions: string, text: string): Promise<string | undefined>;
 }
 
-/** Selects or shortens the turns that the model sees; the conversation itself is kept (AG-8). */
+/** Selects or shortens the turns that are sent to the model; the stored conversation does not change (AG-8). */
 export interface ContextStrategy {
   /**
    * Returns the turns for the next model call. A turn with tool results must follow the turn that
@@ -162,7 +165,7 @@ export function defineStrategy(definition: StrategyDefinition): StrategyDefiniti
   return definition;
 }
 
-/** The history of one agent in one session (SUP-2). */
+/** Identifies the history of one agent in one session (SUP-2). */
 export interface HistoryKey {
   readonly tenant: string;
   readonly sessionId: string;

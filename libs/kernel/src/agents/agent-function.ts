@@ -67,9 +67,9 @@ export interface SpawnOptions {
 export interface FollowOptions {
   /**
    * Whether the subscription continues in the next run of the agent in its session. Unread items and items that arrive
-   * between the runs are stored until that run follows the topic: at most 1,000, the oldest are dropped first. The
-   * subscription ends when a run follows the topic without this option. Requires the retention PERMANENT. Default:
-   * false.
+   * between the runs are stored until that run follows the topic: at most 1,000 per agent; the oldest are dropped
+   * first. The subscription ends when a run follows the topic without this option. Requires the retention PERMANENT.
+   * Default: false.
    */
   readonly durable?: boolean;
 }
@@ -149,12 +149,16 @@ export interface AgentOperations {
   llm(call: ModelCall): Promise<ModelReply>;
   /** The tools of the manifest, as the gateway describes them, for {@link ModelCall.tools}. */
   tools(): Promise<readonly ToolOffer[]>;
-  /** Proposes a call of a tool of the manifest, which is reviewed and then executed (SV-1, TG-1). */
+  /**
+   * Proposes a call of a tool of the manifest. The supervisor reviews the call; the gateway executes it if it is
+   * approved (SV-1, TG-1).
+   */
   tool(name: string, args: JsonObject): Promise<ToolAnswer>;
   /**
    * Proposes the tool calls of a model's answer, one after the other, and returns their results as the next turn. A
-   * rejected or failed call becomes an error result with the reason. Rejected calls count toward `max_refusals`; the
-   * agent ends when the limit is exceeded (AG-10).
+   * rejected or failed call becomes an error result with the reason. Rejected calls count toward `max_refusals`. The
+   * agent ends when this limit is exceeded; with `on_refusal: stop`, at the first rejected call; and always when a
+   * limit, the budget or the deadline of the run stops a call, or when the outcome of a call is unknown (AG-10).
    */
   useTools(answer: ModelAnswered): Promise<ChatTurn>;
 
@@ -178,11 +182,14 @@ export interface AgentOperations {
    */
   reply(answer: string): Promise<ReplyAnswer>;
 
-  /** Returns the turns that earlier runs of this agent stored in the session, oldest first (AG-8). */
+  /**
+   * Returns the turns that earlier runs of this agent stored in the session, oldest first: the newest 1,000 turns, or
+   * what the history provider of the agent returns (AG-8).
+   */
   recall(): Promise<readonly ChatTurn[]>;
   /**
-   * Sets the turns of this run that the session keeps, and replaces turns that were set before. They are stored when
-   * the agent ends with an approved answer and its retention is PERMANENT (SUP-4, AG-8).
+   * Sets the turns of this run to add to the history of the session. Each call replaces the turns of the previous call.
+   * The turns are stored when the agent ends with an approved answer and its retention is PERMANENT (SUP-4, AG-8).
    */
   remember(turns: readonly ChatTurn[]): void;
 
@@ -227,7 +234,7 @@ export interface AgentOperations {
    * Runs one think-act cycle and emits STEP_START and STEP_END. The results of the cycle are committed with the next
    * required commit, not at the end of the cycle.
    * @param step number of the cycle, from 1
-   * @param waitsFor name of the first signal that the cycle waits for, which clients see
+   * @param waitsFor name of the first signal that the cycle waits for; clients can read it
    */
   step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
   /**
@@ -241,7 +248,7 @@ export interface AgentOperations {
 
 /** The definition of an agent written in TypeScript (AG-1). */
 export interface AgentDefinition {
-  /** Name of the manifest, whose kind is `custom`. */
+  /** Name of the agent's manifest, which must have the kind `custom`. */
   readonly name: string;
   /**
    * Version of the code, of a-z, 0-9, _ and -. Default: the empty version. An agent keeps the version with which it

@@ -17,7 +17,10 @@ export const AGENT_KINDS = [
 /** One of {@link AGENT_KINDS}. */
 export type AgentKind = (typeof AGENT_KINDS)[number];
 
-/** The effect on the agent of an action that is blocked or refused, or that it keeps repeating (AG-10). */
+/**
+ * What happens after an action of the agent is rejected or repeated too often (AG-10): the agent stops, or its model
+ * receives the reason.
+ */
 export type RefusalHandling = 'stop' | 'tell_model';
 
 /** The behavior of an agent that lost its slot: wait for a slot, or end with a partial result (SB-4). */

@@ -13,7 +13,7 @@ export interface ModelCall {
   readonly toolChoice?: string;
   /** Catalog alias of a model that the manifest allows. Default: the model of the manifest. */
   readonly model?: string;
-  /** Sampling temperature, 0 to 2. Default: that of the manifest. */
+  /** Sampling temperature, 0 to 2. Default: that of the manifest, or 0 if the manifest sets none. */
   readonly temperature?: number;
   /** Maximum number of tokens of the answer. Default: that of the manifest. */
   readonly maxOutputTokens?: number;

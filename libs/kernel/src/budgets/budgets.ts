@@ -21,9 +21,12 @@ export interface ExecutionBudget {
   readonly maxCostNanoUsd?: bigint;
   /** Model round trips. */
   readonly maxTurns?: number;
-  /** Wall-clock milliseconds from the start of the run. */
+  /** Wall-clock milliseconds from the creation of the run, including the time before it starts. */
   readonly deadlineMs?: number;
-  /** Milliseconds of active time by the supervisor's clock. */
+  /**
+   * Active time in milliseconds, measured by the clock of the supervisor. Time in which the agent is parked, has an
+   * expired slot lease, or waits while no agent below it runs does not count.
+   */
   readonly maxActiveMs?: number;
 }
 

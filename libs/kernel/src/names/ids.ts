@@ -44,7 +44,7 @@ export function newId(prefix: string): string {
 
 /**
  * Derives an id deterministically from `parts`: `prefix`, an underscore and 130 bits of SHA-256 in 26
- * characters. Used for instances, call ids and event ids, so that a repeat has the same id (HK-1). Part
+ * characters. Used for instances, call ids and event ids, so that a replay or retry derives the same id (HK-1). Part
  * boundaries matter: ('ab','c') and ('a','bc') differ.
  * @throws InvalidRequestError INVALID_ID_PREFIX
  */

@@ -1,6 +1,6 @@
 /**
- * How important a branch of a run is (SUP-3). The weight decides preemption and the share of
- * contended model-call slots; BACKGROUND gets the remaining capacity.
+ * The priority of an agent (SUP-3). The weight decides preemption and the share of contended model-call slots; a model
+ * call with BACKGROUND starts only when no agent of a higher priority waits for a slot.
  */
 export const Priority = { BACKGROUND: 0, LOW: 1, NORMAL: 2, HIGH: 4, CRITICAL: 8 } as const;
 

@@ -134,8 +134,9 @@ export class Supervision implements SupervisionFields {
   }
 
   /**
-   * Returns the topic on which agents with `unreviewed_deltas` publish the live progress of the run (SUP-1). The NATS
-   * subjects of the topic are `writ.progress.v1.<tenant>.<run_id>.<instance>`.
+   * Returns the topic on which the agents of the run, except external agents, publish their live progress: steps and
+   * states, and model text if the manifest sets `unreviewed_deltas` (SUP-1). The NATS subjects of the topic are
+   * `writ.progress.v1.<tenant>.<run_id>.<instance>`.
    */
   get progressTopic(): string {
     return `agent.progress/${this.runId}`;

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Number of the newest readings of each peer that are kept. */
+/** Maximum number of stored readings for each peer; the oldest reading is dropped first. */
 const MAX_READINGS = 16;
 /** Age at which a reading is discarded, ms; twice the interval at which verifiers fetch the keys of their peers. */
 const READING_LIFE_MS = 10 * 60_000;

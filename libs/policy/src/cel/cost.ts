@@ -19,7 +19,10 @@ export const LINEAR_MATCHES = 'matches_in_linear_time';
 export interface Loops {
   /** For each loop, how deep it is nested; 1 is an outermost loop. */
   readonly depths: readonly number[];
-  /** Operators that may join lists, so that a loop passes over more items than any list of the context has. */
+  /**
+   * Number of `+` operators. Each may concatenate lists, so that a loop passes over more items than the largest list of
+   * the context has.
+   */
   readonly joins: number;
 }
 

@@ -5,8 +5,8 @@ import { EVIDENCE, keysOf } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
 
 /**
- * Reads `human.evidence`: what approvers see of the run (SV-5). By default the goal, the history and all facts;
- * results of tools only where they are named.
+ * Reads `human.evidence`: what approvers see of the run (SV-5). By default, approvers see the goal, the history and all
+ * facts. They see the results of a tool only if `observations` names the tool.
  * @param facts the names of all facts of the document
  */
 export function readEvidence(

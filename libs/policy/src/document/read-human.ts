@@ -101,8 +101,8 @@ export function readArguments(
 }
 
 /**
- * Reads `human.four_eyes`: true, or a list of tool names and patterns. The user who started a run
- * is not permitted to approve these actions; `false` permits it (SV-5).
+ * Reads `human.four_eyes`: a list of tool names and patterns, `true` for every action, or `false` for none. The user
+ * who started a run is not permitted to approve the selected actions (SV-5).
  */
 export function readFourEyes(
   source: DocumentReader,

@@ -19,10 +19,10 @@ export function outcomeRuleFor(policy: Policy, tool: string): OutcomeRule | unde
 
 /**
  * Returns the business outcome of a call (SV-8); undefined when the call was not executed. The outcome can be failed
- * although the call succeeded, for example when the bank refused a refund. The rule of the policy for the tool decides;
- * a rule that cannot be evaluated means failed. If the policy has no rule for the tool, the outcome is failed when the
- * `error` of the result is set and is not null, false, 0 or an empty string, or when its `status` is error, failed or
- * failure.
+ * although the call succeeded, for example when the bank refused a refund. A receipt that reports failed or unknown
+ * determines the outcome. After a succeeded call, the rule of the policy for the tool decides; a rule that cannot be
+ * evaluated means failed. If the policy has no rule for the tool, the outcome is failed when the `error` of the result
+ * is set and is not null, false, 0 or an empty string, or when its `status` is error, failed or failure.
  */
 export function businessOutcome(
   policy: Policy,

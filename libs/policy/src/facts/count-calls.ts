@@ -11,8 +11,8 @@ import { countsOf, updatesFor } from './fact-updates.ts';
 import { settle } from './receipt-effect.ts';
 
 /**
- * Adds an approved action to every cap that it affects, before its receipt (SV-3). Idempotent per
- * call.
+ * Adds an approved action to every cap that it affects, before its receipt (SV-3). A repeat for the same call does not
+ * add the action again; for each cap, the larger count applies.
  * @throws InvalidRequestError POLICY_EVALUATION_FAILED when a count cannot be computed; the review blocks such an
  *   action before it is approved
  */
@@ -42,9 +42,10 @@ export function applyPending(
 }
 
 /**
- * Replaces the count of a call with the values of its receipt, and updates gates (SV-3). Receipts can be late, out of
- * order and repeated: the state with the highest precedence applies, and of two receipts with the same state the first.
- * If an update cannot be computed, a cap keeps its count and a gate keeps its value, and `problems` names the fact.
+ * Replaces the count of a call with the values of its receipt, and updates gates (SV-3). A receipt with an unknown
+ * outcome keeps the count and changes no gate. Receipts can be late, out of order and repeated: the state with the
+ * highest precedence applies, and of two receipts with the same state the first. If an update cannot be computed, a cap
+ * keeps its count and a gate keeps its value, and `problems` names the fact.
  */
 export function applyReceipt(policy: Policy, facts: Facts, receipt: FactReceipt): Facts {
   const known = facts.calls.find((call) => call.callId === receipt.callId);

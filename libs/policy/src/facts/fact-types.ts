@@ -23,19 +23,21 @@ export interface CallEffect {
   readonly callId: string;
   readonly tool: string;
   readonly state: CallState;
-  /** Count of the approved action by cap fact. */
+  /** The amount that the approved action adds to each fact of kind cap, by name of the fact. */
   readonly counted: Readonly<Record<string, number>>;
   /** Values set by the receipt, by fact. */
   readonly settled: Readonly<Record<string, FactValue>>;
   /**
-   * Facts whose update could not be computed from the receipt and that keep the conservative value.
+   * Names of the facts whose update could not be computed from the receipt. A cap then keeps the count of the approval,
+   * and a gate keeps its value.
    */
   readonly problems: readonly string[];
 }
 
 /**
- * The facts of one run as plain JSON (SV-3): the initial values and the effect of each call in the order of approval.
- * Fact values are always computed from these, so receipts may be delivered repeatedly and in any order.
+ * The facts of one run as plain JSON (SV-3): the initial values, and the effects of the calls in the order in which
+ * each call was first recorded, by its approval or by a receipt without one. Fact values are always computed from
+ * these, so receipts may be delivered repeatedly and in any order.
  */
 export interface Facts {
   readonly base: Readonly<Record<string, FactValue>>;

@@ -35,13 +35,19 @@ export function resultFieldsFor(policy: Policy, tool: string): readonly string[]
   return unique.filter((path) => !unique.some((other) => path.startsWith(`${other}.`)));
 }
 
-/** Count of an action by cap fact; `failed` is the fact whose count cannot be computed. */
+/**
+ * The amount that an action adds to each fact of kind cap, by name of the fact. `failed` is the name of the first fact
+ * whose amount cannot be computed.
+ */
 export interface Counts {
   readonly counts: Readonly<Record<string, number>>;
   readonly failed: string | undefined;
 }
 
-/** Computes the counts of an action if it is approved; a negative count is an error (SV-3). */
+/**
+ * Computes the amounts that an action adds to facts of kind cap when it is approved; a negative amount is treated as
+ * not computable (SV-3).
+ */
 export function countsOf(policy: Policy, action: ProposedAction): Counts {
   const counts: Record<string, number> = {};
   if (action.kind !== 'tool' || action.name === undefined) return { counts, failed: undefined };

@@ -9,7 +9,10 @@ export function initialFacts(policy: Policy): Facts {
   };
 }
 
-/** Returns the values that rules read: for a cap, its initial value plus settled and pending counts (SV-3). */
+/**
+ * Returns the values that rules read (SV-3): for a cap, its initial value plus the counts of settled calls, pending
+ * calls and calls with an unknown outcome; for a gate, the value set by the last call that changed it.
+ */
 export function factValues(policy: Policy, facts: Facts): Readonly<Record<string, FactValue>> {
   const values = policy.facts.map(({ name, kind, initial }) => {
     const stored = facts.base[name];

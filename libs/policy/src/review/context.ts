@@ -17,9 +17,12 @@ export interface ReviewInput {
   readonly effects?: EffectsView | undefined;
   /** The tool's own risk, 0 to 100. */
   readonly toolRisk?: number | undefined;
-  /** Risk at or above which an approval becomes an escalation. */
+  /** Risk at or above which an approval becomes an escalation, unless `skipEscalation` is set. Default: no limit. */
   readonly approvalRequiredRisk?: number | undefined;
-  /** A human has approved the action: `escalate` rules are skipped, all others apply (SV-5). */
+  /**
+   * Whether a human has approved the action: `escalate` rules and `approvalRequiredRisk` are then ignored, and all
+   * other rules apply (SV-5).
+   */
   readonly skipEscalation?: boolean | undefined;
   /** Argument contracts of the tools; when set, a revised action is validated again (TG-3). */
   readonly contractOf?: ContractLookup | undefined;

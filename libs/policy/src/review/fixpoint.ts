@@ -19,7 +19,7 @@ export interface ReviewOutcome {
   readonly decision: Decision;
   /** The action that the verdict applies to: the proposed one or its last revision. */
   readonly action: ProposedAction;
-  /** Whether the action differs from the proposed one. */
+  /** Whether a rule revised the action, even if the revision changed no argument. */
   readonly revised: boolean;
   /** The decision to show in a run's trace (SV-7). */
   readonly shown: ReviewPass;

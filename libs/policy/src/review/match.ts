@@ -8,8 +8,8 @@ export const ACTION_KINDS = ['tool', 'final', 'delegation', 'client_tool'] as co
 export interface Match {
   readonly kind?: readonly string[];
   /**
-   * Patterns for the tool; an action of another kind never matches. A tool that the client executes itself matches only
-   * when `kind` names `client_tool`, because the client chooses its name (AP-5).
+   * Patterns for the tool; an action that is not a tool call never matches. A tool that the client executes itself
+   * matches only when `kind` names `client_tool`, because the client chooses its name (AP-5).
    */
   readonly tool?: readonly string[];
   /** Patterns for the name of the proposing agent. */

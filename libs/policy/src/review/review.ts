@@ -26,7 +26,7 @@ export interface Decision {
   readonly policyVersion: string;
   /** Only for `revise`: the replacement action, which is reviewed again (SV-10). */
   readonly revisedAction: ProposedAction | undefined;
-  /** Only for `approve`: the immediate count of the action by cap fact. */
+  /** Only for `approve`: the amount that the action adds at once to each fact of kind cap, by name of the fact. */
   readonly counts: Readonly<Record<string, number>>;
   /** Dotted result paths that the receipt must contain. */
   readonly resultFields: readonly string[];
@@ -41,7 +41,8 @@ type Ruling = Pick<Decision, 'verdict' | 'reason'> &
  * Evaluates the ordered rules once; the first match decides (SV-3). The verdict is block when no rule matches
  * (`no_rule_matched`) or an evaluation fails (SYS-4): `policy_error:<rule>`, `policy_error:facts.<fact>` for a count,
  * `invalid_revision:<rule>` for a revision that violates the schema of the tool. An approval at or above
- * `approvalRequiredRisk` becomes an escalation, `risk_requires_approval`.
+ * `approvalRequiredRisk` becomes an escalation with the reason `risk_requires_approval`, unless `skipEscalation` is
+ * set.
  */
 export function review(policy: Policy, input: ReviewInput): Decision {
   const subject = subjectOf(input);

@@ -28,7 +28,7 @@ export class Calls implements CallHost {
   #busy = 0;
   /** Calls in flight of reserved methods, which `#busy` includes. */
   #reserved = 0;
-  /** Calls in flight of people, by tenant and by person. */
+  /** Calls in flight of people, by tenant and by person, excluding reserved methods. */
   readonly #byLimitKey = new Map<string, number>();
   #isDraining = false;
   #onIdle: (() => void) | undefined;

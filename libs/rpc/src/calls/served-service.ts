@@ -56,7 +56,10 @@ export function gated(route: Route): ServedService {
   return served(route.service, route.methods, false);
 }
 
-/** A service without authentication; it must not disclose anything but the contracts. */
+/**
+ * Creates a service without authentication, such as health and reflection; it must disclose only the contracts and the
+ * health of the server.
+ */
 export function open(
   service: DescService,
   methods: readonly (RouteMethod | BidiMethod)[],

@@ -42,9 +42,9 @@ interface StaticFile {
 }
 
 /**
- * Serves the files of a folder, which it reads once, and index.html for the paths of pages. Only files that were in the
- * folder at that time can be requested, so path traversal is impossible. Every response has a strict content security
- * policy.
+ * Serves the files of a folder, and index.html for the paths of pages. It reads the folder once, without empty files
+ * and files with an unknown extension. Only the files read at that time can be requested, so path traversal is
+ * impossible. Every response has a strict content security policy.
  */
 export function staticFiles(options: StaticFilesOptions): WebHook {
   const { folder, missing, documents = {}, connectTo = [] } = options;

@@ -96,8 +96,9 @@ export function truncate(text: string, limit = MAX_MESSAGE_CHARACTERS): string {
 }
 
 /**
- * Converts a status to its named error (SYS-3): the error that the server threw when the details are
- * Writ's, otherwise the error of the code, with the code's name as reason.
+ * Converts a status to its named error (SYS-3): the error that the server threw when the details are Writ's, otherwise
+ * the error of the kind to which the code maps, with the name of this kind as reason: INVALID_ARGUMENT for
+ * OUT_OF_RANGE, INTERNAL for UNKNOWN.
  */
 export function errorOf(status: ErrorStatus, peer: CalledPeer = {}): WritError {
   const kind = errorKind(status.code);

@@ -59,9 +59,9 @@ export function withDetails(sent: SentStatus): SentStatus {
 }
 
 /**
- * Converts an error of grpc-js to its named error: the error that the server threw, or the error of
- * the status code (UNAVAILABLE, DEADLINE_EXCEEDED, …) when the status has no details (SYS-3). A call that this
- * client did not send fails with {@link UnsentCallError}.
+ * Converts an error of grpc-js to its named error: the error that the server threw, or the error of the status code
+ * (UNAVAILABLE, DEADLINE_EXCEEDED, …) when the status has no details (SYS-3). A stream that was lost with its
+ * connection becomes UNAVAILABLE. A call that this client did not send fails with {@link UnsentCallError}.
  *
  * @param peer the called method and address, for the message of a status without details
  */

@@ -22,8 +22,8 @@ interface ReplicaParts {
 }
 
 /**
- * One replica of a service: its connection and health. It receives no calls before the first health
- * response, because the kernel of a paused process still accepts connections.
+ * One replica of a service: its connection and health. If health checks are enabled, it receives no calls before the
+ * first health response, because the operating system accepts connections even while the process is paused.
  */
 export class Replica {
   readonly address: string;

@@ -38,7 +38,10 @@ export class OpenConnections {
     if (this.#arrivals.size >= this.#limit * FULL) this.closeQuiet(now);
   }
 
-  /** Closes quiet connections; returns how many. */
+  /**
+   * Closes quiet connections and returns how many. The maximum number is the limit multiplied by
+   * {@link CLOSED_AT_ONCE}. Returns 0 if the last search was less than {@link SEARCH_INTERVAL_MS} ago.
+   */
   closeQuiet(now: number): number {
     if (now - this.#searchedAt < SEARCH_INTERVAL_MS) return 0;
     this.#searchedAt = now;

@@ -6,10 +6,11 @@ const EVERY_MS = 10_000;
 
 /**
  * Returns a function that logs failures of the bus. An outage, such as a server that is down or streams that do not
- * exist yet, is logged once every ten seconds, with the servers and without a stack. Every other failure is logged each
- * time.
- * @param servers URLs of the NATS servers, whose hosts are logged without credentials; empty for an in-process bus
- * @param message the log message of every other failure, and of an outage of an in-process bus
+ * exist yet, is logged at most once every ten seconds for each reason code, with the servers if they are given and
+ * without a stack. Every other failure is logged each time.
+ * @param servers URLs of the NATS servers; an outage is logged with their hosts, without credentials. If empty, an
+ *   outage is logged without hosts
+ * @param message the log message of every other failure and, if `servers` is empty, of an outage
  * @param now milliseconds of a monotonic clock
  */
 export function busFailures(

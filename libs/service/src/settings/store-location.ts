@@ -75,7 +75,7 @@ function markerFile(folder: string, service: ServiceName): string {
 /**
  * Rejects sslmode values other than disable and verify-full: depending on the version of the driver, they trust any
  * server or fall back to cleartext. Without sslmode the driver uses PGSSLMODE or cleartext, so it may be omitted only
- * for a database on this machine.
+ * for a database on this machine. Also rejects the parameters `ssl` and `uselibpqcompat`.
  */
 function refuseUnverifiedTls(name: string, { hostname, searchParams: parameters }: URL): void {
   const mode = parameters.get('sslmode');

@@ -24,10 +24,11 @@ export interface MarkKeeperParts {
 }
 
 /**
- * Records the latest mark of a database in a marker file next to the keys of its service (BD-4), so that the service
- * refuses to start on an older copy. The mark is raised in the database first and then written to the file, so after a
- * crash the file is never ahead. A copy is detected as older if the database was marked after the copy was made. The
- * database is marked at every start and, if it was written to since the last mark, every few seconds and at the stop.
+ * Records the latest mark of a database in a marker file, by default next to the keys of its service (BD-4), so that
+ * the service refuses to start on an older copy. The mark is raised in the database first and then written to the file,
+ * so after a crash the file is never ahead. A copy is detected as older if the database was marked after the copy was
+ * made. The database is marked at every start and, if it was written to by more than background work since the last
+ * mark, periodically and at the stop.
  */
 export class MarkKeeper<DB> {
   readonly #parts: MarkKeeperParts;
@@ -48,7 +49,8 @@ export class MarkKeeper<DB> {
 
   /**
    * Marks the database, which was opened with its marker. If the marker contains a recovery order, `onRecovery` runs in
-   * the same transaction, and a database that is older than the marker gets a new generation.
+   * the same transaction, and a database that is older than the marker or is a different database gets a new
+   * generation.
    */
   async open(
     onRecovery: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void> = async () =>
@@ -79,7 +81,10 @@ export class MarkKeeper<DB> {
     this.#schedule();
   }
 
-  /** Stops the periodic marks and marks the database a last time if it was written to since the last mark. */
+  /**
+   * Stops the periodic marks and marks the database a last time if it was written to by more than background work since
+   * the last mark.
+   */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);

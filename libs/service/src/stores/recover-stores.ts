@@ -27,11 +27,11 @@ export type StoreFinding =
   | 'unreadable'
   | 'unread';
 
-/** A database of a data folder and the result of comparing it with the marker of its service. */
+/** The database of a service that has a marker, and the result of comparing the database with the marker. */
 export interface KeptStore {
   readonly service: ServiceName;
   readonly finding: StoreFinding;
-  /** The mark that the database has; undefined if it was not read. */
+  /** The mark in the database; undefined if the database is missing, empty, corrupt or not read. */
   readonly mark: number | undefined;
   /** The last mark that the service recorded. */
   readonly seen: StoreMarker;
@@ -40,11 +40,12 @@ export interface KeptStore {
 
 /** Longest wait for another process that recovers the write-ahead log of a database, ms. */
 const BUSY_MS = 5_000;
-/** Services that a recovery halts, whichever database is recovered. */
+/** Services that receive every recovery order, even if their own database is not recovered. */
 const HALTED: readonly ServiceName[] = ['supervisor', 'execution-meter', 'tool-gateway'];
 
 /**
- * Compares the databases of a data folder with the markers of their services (BD-4).
+ * Compares the databases of the services with their markers (BD-4). A service without a marker is omitted; a PostgreSQL
+ * database is not read.
  * @throws ConfigError; InvalidRequestError INVALID_FILE naming a marker; UnavailableError STORE_BUSY, STORE_DISK_FAILED
  */
 export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStore[] {
@@ -59,9 +60,9 @@ export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStor
 }
 
 /**
- * Writes a recovery order for the services of a data folder, so that they continue with the existing databases. At
- * their next start they halt everything and end all unfinished runs. A later call replaces an order that has not been
- * carried out yet.
+ * Writes a recovery order for the services of the given databases, and for the supervisor, the execution meter and the
+ * tool gateway, so that they continue with the existing databases. At their next start they halt everything and end all
+ * unfinished runs. A later call replaces an order that has not been carried out yet.
  * @param stores the databases to recover, from {@link inspectStores}
  * @param kept all databases of the folder, from {@link inspectStores}
  * @returns the id of the halt

@@ -12,9 +12,12 @@ export const slotLeasesTable = table('slot_leases', {
     replica: column.text(),
     leased: column.integer(),
     waiting: column.integer(),
-    /** Sum of the weights of the waiting calls; 0 if only BACKGROUND waits. */
+    /** Sum of the weights of the waiting calls; 0 if no call or only BACKGROUND calls wait. */
     weight: column.integer(),
-    /** Finish tag of the replica's last share; in the row without a replica, the virtual time. */
+    /**
+     * Finish tag (start-time fair queueing) of the last weighted slot assignment to the replica; in the row without a
+     * replica, the virtual time.
+     */
     finish: column.real(),
   },
   primaryKey: ['name', 'replica'],

@@ -15,7 +15,10 @@ export interface SlotUser {
   demand(): Pick<SlotDemand, 'inUse' | 'waiting' | 'weight'>;
   /** Called when more slots may have been assigned. */
   granted(): void;
-  /** Called when the store fails to read or assign slots; waiting calls are then rejected with `error`. */
+  /**
+   * Called when the store fails to read or assign slots while calls wait; the user then rejects the waiting calls with
+   * `error`.
+   */
   failed(error: unknown): void;
 }
 

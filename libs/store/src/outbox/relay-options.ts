@@ -78,7 +78,7 @@ export interface OutboxRelay {
   /**
    * Publishes at once, or after the current back-off; resolves when every message committed before the call is
    * published. Works without `start()`. Retries without limit. Rejects with UnavailableError RELAY_STOPPED if the relay
-   * is stopped, and with OUTBOX_NO_SUBSCRIBER if there is no subscriber.
+   * is stopped, and with OUTBOX_NO_SUBSCRIBER if unpublished messages remain and the bus has no subscriber.
    */
   flush(): Promise<void>;
   /**

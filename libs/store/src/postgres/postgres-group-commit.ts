@@ -37,7 +37,8 @@ interface WriteSlot {
 
 /**
  * Runs the write transactions of this process in order of arrival, urgent ones first, and commits waiting transactions
- * together. Transactions with conflicting locks never overlap, in any process; other transactions use several sessions.
+ * together. A transaction may overtake earlier ones whose locks do not conflict with its locks. Transactions with
+ * conflicting locks never overlap, in any process; other transactions use several sessions.
  */
 export class PostgresGroupCommit {
   readonly #options: PostgresGroupCommitOptions;
@@ -72,7 +73,8 @@ export class PostgresGroupCommit {
 
   /**
    * Queues a transaction and resolves when it begins; the caller must call `finish` or `leave`.
-   * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_UNREACHABLE
+   * @throws OverloadedError STORE_QUEUE_FULL, unless the transaction is urgent; UnavailableError STORE_BUSY,
+   *   STORE_UNREACHABLE
    */
   async enter(options: TransactionOptions): Promise<PostgresTurn> {
     const { label, limits, observer, scopeOf } = this.#options;

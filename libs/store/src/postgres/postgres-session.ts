@@ -23,8 +23,8 @@ export interface SessionSettings {
 
 const OLDEST_SERVER = 140_000;
 /**
- * Returns the server version and an identifier of the server run: its start time and the reset time of its statistics,
- * which a crash of the server resets.
+ * Query for the server version and an identifier of the server incarnation. The identifier consists of the start time
+ * of the server and the reset time of its statistics, which the server resets after a crash.
  */
 const SERVER_RUN = `select concat_ws(' ', current_setting('server_version_num'), concat(
   extract(epoch from pg_postmaster_start_time()), '/',
@@ -112,8 +112,8 @@ export class PostgresSession {
   }
 
   /**
-   * Identifies the run of the server. It changes at every start and every crash, including the crash of a backend
-   * process, after which the server ends all sessions but keeps its start time.
+   * Returns the identifier of the server incarnation. The identifier changes at every start and every crash, including
+   * the crash of a backend process, after which the server ends all sessions but keeps its start time.
    */
   get serverRun(): string {
     return this.#serverRun;

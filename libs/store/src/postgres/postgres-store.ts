@@ -32,8 +32,9 @@ const DEFAULT_SESSION_LIMITS: Omit<PostgresLimits, 'idleTimeoutMs'> = {
   writers: 4,
 };
 /**
- * A process that is paused in a transaction blocks other processes for at most the statement timeout plus this time,
- * ms.
+ * The default idle timeout of a transaction is the statement timeout plus this time, ms. The server ends the session of
+ * a process that is paused in a transaction after the idle timeout, so that its locks do not block other processes for
+ * longer.
  */
 const IDLE_GRACE_MS = 1_000;
 /** Time limit of each statement of a migration, and of the wait for another migrating process. */
@@ -149,8 +150,8 @@ class PostgresStore<DB> implements Store<DB> {
       const message = `${this.#label} is on a standby server, which accepts no writes.`;
       throw new UnavailableError('STORE_UNREACHABLE', message);
     }
-    // If the last attempt to open a session for writes failed, runs an empty transaction, which opens a session unless
-    // the server still refuses it, for example at its connection limit.
+    // If no session for writes is open and the last attempt to open one failed, runs an empty transaction, which opens
+    // a session unless the server still refuses it, for example at its connection limit.
     if (!this.#writer.reachable) (await this.#writer.enter({ background: true })).leave();
   }
 

@@ -21,7 +21,8 @@ const CHECK_MS = 500;
 /** Time for a process to reconnect after a broken connection or a server restart before it is considered dead, ms. */
 export const GRACE_MS = 3_000;
 /**
- * Time without a check after which an absence is forgotten, because the process may have been present in between, ms.
+ * Maximum time between two checks that count as consecutive, ms. After a longer gap the measurement of an absence
+ * starts again, because the process may have been alive in between.
  */
 const FORGET_ABSENCE_MS = 10_000;
 

@@ -28,7 +28,7 @@ interface Finisher {
 
 /**
  * Runs several transactions one after the other with one shared commit. A failed transaction is rolled back alone.
- * Finished transactions resolve only when the shared commit is durable.
+ * Finished transactions resolve after the shared commit, which is durable unless all of them are `relaxed`.
  */
 export class CommitBatch {
   /** Whether the commit skips fsync, so that a power failure may lose it. */
@@ -76,7 +76,7 @@ export class CommitBatch {
     work.state = 'open';
   }
 
-  /** Ends successful work; resolves when the shared commit is durable. */
+  /** Ends successful work; resolves after the shared commit. */
   async finish(work: BatchWork): Promise<void> {
     work.state = 'finished';
     if (!this.#connection.inTransaction) {
@@ -117,7 +117,7 @@ export class CommitBatch {
     }
   }
 
-  /** Commits all finished work or none of it, and makes it durable. */
+  /** Commits all finished work or none of it. Makes it durable unless all of it is `relaxed`. */
   async commit(): Promise<CommitKind> {
     if (!this.#open) return 'empty';
     try {

@@ -7,7 +7,7 @@ import { Turn, type TurnKind } from './turn.ts';
 
 /** Limits of the writer of a database. */
 export interface GroupCommitLimits {
-  /** Maximum number of waiting transactions; further ones are rejected. */
+  /** Maximum number of waiting transactions; further transactions are rejected unless they are urgent. */
   readonly maxQueued: number;
   /** Maximum number of transactions in one commit. */
   readonly maxBatch: number;
@@ -49,9 +49,10 @@ export class GroupCommit {
   }
 
   /**
-   * Waits for a turn, which the caller must end.
+   * Queues a transaction and resolves with its turn when the turn begins; the caller must end the turn with `finish` or
+   * `leave`.
    * @param commitDelayMs longest wait for another transaction with which to share the commit, ms
-   * @throws OverloadedError STORE_QUEUE_FULL
+   * @throws OverloadedError STORE_QUEUE_FULL, unless the transaction is urgent
    */
   enter(kind: TurnKind, commitDelayMs = 0): Promise<Turn> {
     const { label } = this.#connection;

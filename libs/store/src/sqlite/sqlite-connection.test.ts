@@ -14,7 +14,7 @@ function inMemory(): SqliteConnection {
 const AT = new Date('2026-03-04T05:06:07.089Z');
 
 describe('a SQLite connection', () => {
-  it('returns values by the declared type of the column (EM-4)', () => {
+  it('converts each value to the JavaScript type for the declared type of its column (EM-4)', () => {
     const connection = inMemory();
     const row = {
       big: 2n ** 63n - 1n,
@@ -66,7 +66,7 @@ describe('a SQLite connection', () => {
     }
   });
 
-  it('rejects a value beyond 2^53 in a column declared integer (EM-4)', () => {
+  it('rejects a value above 2^53 - 1 in a column declared integer (EM-4)', () => {
     const connection = inMemory();
     connection.query('insert into t (small) values (?)', [2n ** 53n]);
     expect(() => connection.query('select small from t', [])).toThrow(
@@ -125,7 +125,7 @@ describe('a SQLite connection', () => {
     expect(modes).toEqual([0o600, 0o600, 0o600]);
   });
 
-  it('names the file if it is corrupt, unusable, locked or closed (SYS-3)', () => {
+  it('reports a corrupt, unusable or locked file and a closed connection with separate reasons (SYS-3)', () => {
     const folder = tempFolder();
     const damaged = folder.file('damaged.db');
     writeFileSync(

@@ -47,7 +47,10 @@ export class Turn implements BatchWork {
     this.#batch?.begin(this);
   }
 
-  /** Ends the turn and keeps its changes; resolves when they are durable. */
+  /**
+   * Ends the turn and keeps its changes; resolves after the shared commit, which is durable unless all transactions of
+   * the batch are `relaxed`.
+   */
   finish(): Promise<void> {
     const durable = this.#batch?.finish(this);
     this.#ended.resolve();

@@ -2,7 +2,7 @@
 export const OTHER = 'other';
 
 const DEFAULT_CAP = 100;
-/** Labels with values such as `tool_denied:<tool>`, whose part after the colon is chosen by agents. */
+/** Labels with values such as `tool_denied:<tool>`. Agents choose the part after the colon. */
 const REASONS: ReadonlySet<string> = new Set(['writ.status', 'writ.stop_reason', 'error.type']);
 
 /** The values of labels. */

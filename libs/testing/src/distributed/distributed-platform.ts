@@ -68,8 +68,9 @@ export interface DistributedOptions {
 }
 
 /**
- * Every service as several processes, with a dedicated PostgreSQL, NATS and simulated model, and a fault
- * proxy between any two of them (SYS-5). Replicas share only a folder with keys.
+ * The services as separate processes, by default two replicas of every service except agent-proxy, with a dedicated
+ * PostgreSQL, NATS and simulated model. Unless `faultProxies` is false, a fault proxy is between any two of them
+ * (SYS-5). The replicas share one data folder; each pool of dedicated workers has a separate one.
  */
 export interface DistributedPlatform {
   /** A client of the first supervisor with the development key. */

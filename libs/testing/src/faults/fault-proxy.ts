@@ -20,7 +20,10 @@ export interface FaultProxy {
   readonly address: string;
   /** Number of chunks that the proxy holds back now, because it is stalled or delays them. */
   readonly held: number;
-  /** Changes the fault. Existing connections are reset unless both faults keep connections: none, stalled and delay. */
+  /**
+   * Changes the fault. Existing connections are reset unless both the previous and the new fault are `none`, `stalled`
+   * or a delay.
+   */
   fail(fault: ProxyFault): void;
   close(): Promise<void>;
 }

@@ -34,7 +34,10 @@ import { createTelemetry, type Telemetry } from '@writ/telemetry';
 export interface KeyPeerOptions {
   /** Folder of its key; default: a temporary one that `close()` deletes. */
   readonly keyDir?: string;
-  /** Clock of its tokens, calls and answers, normally that of the service under test; default: the system clock. */
+  /**
+   * Clock for the tokens, calls and responses of this peer, normally the clock of the service under test; default: the
+   * system clock.
+   */
   readonly clock?: Clock;
   /** Additional routes besides KeyService: fake RPCs of the service that this peer replaces. */
   readonly routes?: readonly Route[];
@@ -104,9 +107,9 @@ export interface KeyPeer {
 }
 
 /**
- * Starts a fake peer service with a real signing key and KeyService on a free loopback port.
- * Tests of services get trusted callers only this way: pass `addressOf(...peers)` to `createX`, and call
- * the service through {@link KeyPeer.client}.
+ * Starts a fake peer service with a real signing key and KeyService on a free loopback port. In tests, a service trusts
+ * only such peers as callers: pass `addressOf(...peers)` to `createX`, and call the service through
+ * {@link KeyPeer.client}.
  */
 export async function startKeyPeer(
   service: ServiceName,

@@ -78,8 +78,8 @@ function checkLevel({ run, agent, session, tenant }: GetOptions): void {
 
 /**
  * The request of `writ budgets set`.
- * @throws InvalidRequestError INVALID_OPTION for no or several levels, for both or neither of caps and --remove, or for
- *   an invalid count; INVALID_AMOUNT
+ * @throws InvalidRequestError INVALID_OPTION unless exactly one level is given, unless either caps or --remove is
+ *   given, and for an invalid count; INVALID_AMOUNT
  */
 function capsRequest(options: SetOptions): MessageInitShape<typeof SetCapsRequestSchema> {
   const { run = '', session = '', tenant = '', remove = false } = options;

@@ -12,9 +12,10 @@ const WATCHED = /\.(ya?ml|[cm]?[jt]s|json)$|^\.env$/;
 const SKIPPED = new Set(['node_modules', 'test', 'package-lock.json']);
 
 /**
- * Yields the paths, relative to the project, of files that have changed since this call. Changes are yielded once two
- * successive polls find the same state, because until then an editor may still be writing. The files are polled because
- * change notifications differ between operating systems and mounts.
+ * Yields the paths, relative to the project, of YAML, JSON, JavaScript and TypeScript files and `.env` files that have
+ * changed since this call. Changes are yielded once two successive polls find the same state, because until then an
+ * editor may still be writing. The files are polled because change notifications differ between operating systems and
+ * mounts.
  */
 export function watchProject(
   folder: string,

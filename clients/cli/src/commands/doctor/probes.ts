@@ -78,7 +78,10 @@ export async function checkAgentProxy({ env }: Pick<CliIo, 'env'>): Promise<read
   );
 }
 
-/** Checks that the data folder is writable and that the disk has enough free space. */
+/**
+ * Checks that the data folder, or the project folder if no data folder exists yet, is writable and that its disk has
+ * enough free space.
+ */
 export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): Probe {
   const data = dataFolderOf(folder, env);
   const found = existsSync(data) ? data : resolve(folder);

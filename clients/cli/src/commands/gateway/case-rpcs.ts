@@ -83,7 +83,10 @@ export class CaseRpcs {
     });
   }
 
-  /** The request with the names of this case; omitted fields of `call` get their defaults. */
+  /**
+   * Returns the request with the suffix of this case appended to every tenant, run_id and order_id; omitted fields of
+   * `call` get their defaults.
+   */
   #withNames(value: unknown, key = ''): unknown {
     if (Array.isArray(value)) return value.map((item: unknown) => this.#withNames(item));
     if (typeof value === 'string') {

@@ -24,7 +24,7 @@ export interface TokenOptions {
 }
 
 /**
- * A simulated service that the gateway under test trusts: it has one key, signs tokens and serves KeyService. It does
+ * A simulated service with one key: it signs tokens and serves KeyService. It does
  * not use libs/identity, because it must also create invalid tokens.
  */
 export class Issuer {

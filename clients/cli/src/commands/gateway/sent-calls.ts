@@ -3,7 +3,7 @@ import type { SentCall } from './sent-call.ts';
 import type { Execution } from './tool-world.ts';
 
 interface Sent {
-  /** Digest of the first arguments. */
+  /** SHA-256 of the argument bytes of the first request for the call. */
   readonly digest: string;
   readonly writIds: Set<string>;
 }
@@ -29,7 +29,8 @@ export class SentCalls {
   }
 
   /**
-   * Checks that every execution got the signed bytes and the one idempotency key of its call (TG-1, TG-5).
+   * Checks that every execution received the signed argument bytes, a deadline, and the idempotency key of its call,
+   * which no other call may have (TG-1, TG-5).
    * @returns the first problem
    */
   fault(executions: readonly Execution[]): string | undefined {

@@ -70,7 +70,7 @@ export interface Step {
   readonly finish?: string;
   /** Disconnects the caller of a started call. */
   readonly disconnect?: string;
-  /** Waits for the nth run of the tool for this call. */
+  /** Waits until the execution number `times` (default 1) of the tool for this call has started. */
   readonly runs?: { readonly call_id: string; readonly run?: string; readonly times?: number };
   /** Releases a tool that holds its response. */
   readonly answer?: ToolDoes & { readonly call_id: string; readonly run?: string };
@@ -92,11 +92,14 @@ export interface Step {
   readonly reflection?: Fields;
   /** Kills and restarts the gateway. */
   readonly restart?: true;
-  /** Calls with each vector's arguments in two spellings; the second call is a repeat (TG-4). */
+  /**
+   * File of vectors: calls the tool `echo` with the arguments of each vector in two spellings; every call after the
+   * first with the same hash is a repeat (TG-4).
+   */
   readonly args_hash_vectors?: string;
   readonly as?: string;
   readonly expect?: Fields;
-  /** Number of executions of the case up to this step. */
+  /** Expected number of tool executions in this case up to this step. */
   readonly executed?: number;
 }
 
@@ -135,7 +138,7 @@ const ACTIONS = [
   ...['refusal_reported', 'health', 'reflection', 'restart', 'args_hash_vectors'],
 ] as const;
 
-/** Fields, or a `${name}` that is replaced by them. */
+/** Schema of an object of fields, or of a text `${name}` that is replaced by the value `name` of the row. */
 const FIELDS: JsonSchema = { type: ['object', 'string'] };
 
 const SCHEMA: JsonSchema = {

@@ -9,10 +9,10 @@ import { InternalError, InvalidRequestError } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
 import type { ToolDoes } from './table.ts';
 
-/** One run of a tool. */
+/** One execution of a conformance tool. */
 export interface Execution {
   readonly request: InvokeRequest;
-  /** Aborts when the gateway cancels the run. */
+  /** Aborted when the gateway cancels the execution. */
   readonly signal: AbortSignal;
 }
 
@@ -60,7 +60,7 @@ export class ToolWorld {
     return await this.until(find, `execution ${count} of ${call.callId}`);
   }
 
-  /** Waits until `find` returns a value; `find` is called at once and after every change. */
+  /** Waits until `find` returns a value; `find` is called at once and after every change. Rejects after ten seconds. */
   async until<T>(find: () => T | undefined, what: string): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const look = () => {

@@ -178,8 +178,8 @@ async function outcomeOf(
 }
 
 /**
- * Compares the gateway's registry with the suite's tools and reports each difference, which may be the cause of later
- * failures.
+ * Compares the gateway's registry with the suite's tools and reports one result for each tool. A difference may be the
+ * cause of later failures.
  * @returns digests of the definitions, by tool
  */
 async function checkRegistry(

@@ -24,7 +24,8 @@ const FOUND: Readonly<Record<StoreFinding, string>> = {
 };
 
 /**
- * Reports the databases that are older copies or are missing; with `yes`, continues with the current data.
+ * Reports the state of every known database, such as current, an older copy, missing or corrupt; with `yes`, records
+ * that the next start continues with the current data.
  * @throws InvalidRequestError INVALID_OPTION
  */
 export async function recoverStores(

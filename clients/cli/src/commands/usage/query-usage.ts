@@ -27,7 +27,7 @@ export interface UsageOptions extends ClientOptions, FormatOptions {
   readonly limit: number;
 }
 
-/** A column for a dimension of the sums, with the value of that dimension in the request. */
+/** A column for one dimension of `writ usage --by`, with the UsageGroup that selects this dimension in the request. */
 interface GroupColumn extends Column<UsageRow> {
   readonly value: UsageGroup;
 }

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../../session/session-provider.tsx';
 import { type ChainVerdict, downloadChain, publishedKeys, verifyChain } from './verify-chain.ts';
 
-/** Verification of the audit chain in the browser; at most one verification or download is in progress. */
+/** Verification of the audit chain in the browser. A new verification or download replaces the one in progress. */
 interface Verification {
   /** The operation in progress; empty if there is none. */
   readonly progress: string;
