@@ -11,7 +11,10 @@ export const ROLES_FILE = join(resolve(import.meta.dirname, '..'), 'deploy/postg
  */
 const COPY = join(ROLES_FILE, '../../helm/writ/files/postgres/roles.sql');
 
-/** Sessions of a replica: one for writes, four for reads, two for locks, and one during the start. */
+/**
+ * Maximum number of database connections of a replica: one for writes, four for reads, two for locks, and one during
+ * the start.
+ */
 const SESSIONS_PER_REPLICA = 8;
 const REPLICAS = 8;
 

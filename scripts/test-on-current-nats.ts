@@ -1,6 +1,6 @@
 /**
- * Runs the tests of the bus on the current nats-server, which distributions do not have yet: it is built
- * from the Go module proxy and cached. Other arguments are passed to vitest.
+ * Runs the tests of the bus on the nats-server version VERSION, which Linux distributions do not package yet. Builds
+ * nats-server with `go install` and caches the binary. Passes its arguments to vitest.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -8,7 +8,7 @@ import { systemClock } from '@writ/kernel';
 const DAY_MS = 86_400_000;
 const LIFE_MS = 90 * DAY_MS;
 const AUTHORITY_LIFE_MS = 3_650 * DAY_MS;
-/** Host names of the servers that services connect to, in addition to loopback. */
+/** Names of the servers that services connect to. The certificate of each server also names loopback. */
 const SERVERS: readonly string[] = ['nats', 'postgres'];
 
 /**
@@ -37,8 +37,8 @@ export async function prepare(folder: string, hosts: readonly string[] = []): Pr
     const own = isServer ? join(folder, name) : join(folder, name, 'tls');
     const what = isServer ? 'server' : 'service';
     mkdirSync(own, { recursive: true, mode: 0o700 });
-    // NATS and PostgreSQL run as other users. Their keys stay private until an administrator, such as the compose
-    // service owners, changes the owner.
+    // NATS and PostgreSQL run as other users. Their keys are readable only by the user of this script until an
+    // administrator, or the compose service named `owners`, changes the owner.
     const mode = isServer ? 0o644 : 0o600;
     if (isServer) chmodSync(own, 0o755);
     replace(join(authority, 'ca.crt'), join(own, 'ca.crt'), mode);

@@ -1,8 +1,8 @@
 /**
  * `health SERVICE`: checks the health of a service in this container, with the certificate of the service if it has
  * one. Exits with 0 only if the service is serving. With the second argument `alive`, also exits with 0 if the service
- * reports NOT_SERVING or rejects the certificate, because a service that responds does not hang. The script imports no
- * packages, because it runs frequently.
+ * reports NOT_SERVING or completes the TLS handshake, even if it then rejects the certificate, because a service that
+ * responds does not hang. The script imports no packages, because it runs frequently.
  */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';

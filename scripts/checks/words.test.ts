@@ -24,7 +24,7 @@ describe('the word check', () => {
     expect(found('makeFolder(); // Calls that a client makes.')).toEqual(['1 makeFolder']);
   });
 
-  it('finds the words of the vocabulary for tests, calls in progress and limits', () => {
+  it('finds banned words for calls in progress, tests, invalid values and limits, and accepts their permitted uses', () => {
     expect(found('class Flights {}')).toEqual(['1 flights']);
     expect(found('// Calls in\n// flight, pre-flight checks: inFlight.')).toEqual([]);
     expect(found('// npm run proofs')).toEqual(['1 proofs']);

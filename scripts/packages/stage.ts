@@ -136,7 +136,8 @@ function manifestOf(
     files: ['dist', ...Object.values(MORE[folder] ?? {})],
     dependencies: {
       ...Object.fromEntries(dependencies),
-      // Found by its name at run time, see services/supervisor/src/console.ts.
+      // The supervisor resolves the console by this package name at run time; no file imports it
+      // (services/supervisor/src/console.ts).
       ...(folder === 'services/supervisor' && isConsoleBuilt && { '@writ/console': json.version }),
     },
   };

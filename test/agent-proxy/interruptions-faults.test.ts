@@ -159,7 +159,7 @@ function readText({ body }: Response) {
   return read;
 }
 
-/** Waits until the one turn of a run is settled, with nothing reserved at any level. */
+/** Waits until the only model call of a run is settled, and checks that no budget level has a reservation. */
 async function expectSettled({ client }: TestPlatform, runId: string): Promise<void> {
   const tab = await vi.waitFor(async () => {
     const settled = (await client.usage.getRunUsage({ runId })).tab;

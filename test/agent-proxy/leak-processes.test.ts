@@ -57,7 +57,7 @@ async function bridge(folder: string, port: number): Promise<string> {
   return path;
 }
 
-/** Runs the agent with base URL and key, and nothing else, in its environment. */
+/** Runs the agent with only PATH and the variables `env` in its environment; `how` is a command prefix. */
 async function runAgent(
   how: readonly string[],
   env: Readonly<Record<string, string>>,

@@ -124,7 +124,7 @@ const MESSAGE_USAGE = {
   output_tokens: 5,
 };
 
-/** Answers a request for a message. */
+/** Answers a request of the Messages API with a text, streamed when the request asks for a stream. */
 function answerMessage({ body }: ModelRequest, response: ServerResponse, text: string): void {
   const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-1' };
   const end = { stop_reason: 'end_turn', stop_sequence: null };
@@ -159,7 +159,10 @@ const RESPONSE_USAGE = {
 };
 let responses = 0;
 
-/** Answers a request for a response; its ids are unique. */
+/**
+ * Answers a request of the Responses API with a text, streamed when the request asks for a stream. The ids in the
+ * answer are unique.
+ */
 function answerResponse({ body }: ModelRequest, response: ServerResponse, text: string): void {
   responses += 1;
   const [id, item_id] = [`resp_${responses}`, `msg_${responses}`];

@@ -4,11 +4,14 @@ import { ATTACKS } from './attacks.ts';
 
 /** The limit of BD-2: the maximum time until a halt is answered, under any load. */
 const HALT_MS = 2_000;
-/** Number of halts; the test checks only the fastest, because other programs on the machine can delay any of them. */
+/**
+ * Maximum number of halts in a measurement. The test checks only the fastest halt, because other programs on the
+ * machine can delay any of them; it stops measuring once a halt is fast enough.
+ */
 const HALTS = 3;
 
 let platform: AttackedPlatform;
-/** Duration of a halt without an attack. */
+/** Longest of five halts without an attack, ms. */
 let aloneMs: number;
 beforeAll(async () => {
   platform = await AttackedPlatform.start();

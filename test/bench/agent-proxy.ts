@@ -40,7 +40,9 @@ interface Figures {
   readonly answer: 'streamed' | 'whole';
   readonly p50: number;
   readonly p95: number;
-  /** Difference between the median of this target and that of direct calls; the median of all rounds. */
+  /**
+   * Median over the rounds of the difference between the medians of this target and of direct calls in the same round.
+   */
   readonly addedP50: number;
 }
 
@@ -49,7 +51,7 @@ interface Figures {
  * alternating call by call, streamed and not streamed, with the model and the platform in separate processes. Also
  * measures the Portkey gateway, which `--portkey` installs with the other peers, and LiteLLM, which `--litellm`
  * installs. Prints a table and writes `agent-proxy.json`. Returns whether agent-proxy adds at most {@link MAX_ADDED_MS}
- * at p50, and less than Portkey and LiteLLM.
+ * at p50, and less than Portkey and LiteLLM if these are measured.
  */
 export async function benchAgentProxy(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, outDir = 'dist/bench', profileDir } = options;

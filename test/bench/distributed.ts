@@ -18,7 +18,7 @@ const CROWDED = 16;
 /** Maximum transactions and round trips to PostgreSQL of a single run. */
 const MAX_TRANSACTIONS = 22;
 const MAX_ROUND_TRIPS = 80;
-/** Time after which a session of PostgreSQL reports its transactions, even if it is idle. */
+/** Time within which a PostgreSQL backend reports its transactions to pg_stat_database, even if the backend is idle. */
 const REPORT_MS = 11_000;
 /** Maximum number of kinds of round trips that are listed for a service. */
 const LISTED = 12;
@@ -157,7 +157,7 @@ async function trafficOf({
 }): Promise<RunTraffic> {
   const before = await sample(platform, sockets);
   await runAll(platform, { runs, inFlight });
-  // PostgreSQL sessions report their transactions with a delay.
+  // PostgreSQL backends report their transactions with a delay.
   await pause(REPORT_MS);
   const after = await sample(platform, sockets);
   const share = (after.at - before.at) / (idleTo.at - idleFrom.at);

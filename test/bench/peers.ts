@@ -25,10 +25,11 @@ interface Measured {
 }
 
 /**
- * Measures the same run (model, tool that does nothing, model, answer) through other libraries and through Writ
- * (CO-1): in turns, round after round, each in its own process, with a model that answers at once in another process.
- * Prints a table and writes `peers.json` and `peers.svg`. A peer that cannot be installed or started is listed with
- * the error. Returns whether Writ is fast enough compared with the peers that make each step durable in PostgreSQL.
+ * Measures the same run (model, tool that does nothing, model, answer) through other libraries and through Writ (CO-1):
+ * in turns, round after round, each in its own process, with a model that answers at once in another process. Prints a
+ * table and writes `peers.json` and `peers.svg`. A peer that fails to start or to warm up is listed with the error.
+ * Returns whether Writ is faster than LangGraph JS with PostgreSQL, and takes at most {@link MAX_P50_RATIO} times the
+ * p50 and {@link MAX_TIME_RATIO} times the time per run of DBOS.
  */
 export async function benchPeers(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;
@@ -63,7 +64,7 @@ export async function benchPeers(options: BenchOptions): Promise<boolean> {
   }
 }
 
-/** Starts a peer and warms it up; records why it cannot be measured. */
+/** Starts a peer and warms it up. If this fails, adds the error to `failures` and returns undefined. */
 async function start(
   entry: PeerEntry,
   surroundings: PeerSurroundings,

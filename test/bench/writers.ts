@@ -50,8 +50,8 @@ interface ShapeFigures {
  * Measures transactions of the store code of the services on PostgreSQL with fsync: writers in several processes, each
  * with its own run, under the former lock, under one lock and with a lock for each run, in alternating rounds. For the
  * meter, it also measures runs that all belong to one tenant. Prints a table and writes `writers.json`. Returns whether
- * 16 writers in 4 processes commit more than a single writer, and at least {@link MIN_RATIO} times as much as under the
- * former lock, which is not measured in a shallow clone.
+ * 16 writers of spawn-budget in 4 processes commit more than a single writer, and at least {@link MIN_RATIO} times as
+ * much as under the former lock; the former lock is not measured when this clone lacks its commit.
  */
 export async function benchWriters(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;
@@ -81,7 +81,7 @@ export async function benchWriters(options: BenchOptions): Promise<boolean> {
   }
 }
 
-/** The rounds of one service. */
+/** Measures one kind of work in alternating rounds. */
 class Measured {
   readonly #processes: readonly WriterProcess[];
   readonly #work: WorkName;

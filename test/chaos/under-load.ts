@@ -64,8 +64,8 @@ const PATIENT_RUNS = 3;
 const DISK_MB = 512;
 
 /**
- * Runs `disturb` against the replicas of every service under load. Then ends every fault, waits for all
- * runs to end and checks every invariant.
+ * Runs `disturb` against the replicas of every service under load. Then ends every fault, checks (only with the option
+ * `hostile`) that only waiting runs hold resources, waits for all runs to end and checks every invariant.
  */
 export async function underLoad<T>(
   { seed, inFlight, runs, replicas = 2, hostile }: LoadOptions,
@@ -100,7 +100,10 @@ export async function underLoad<T>(
   }
 }
 
-/** Waits for all runs, at most {@link END_WITHIN_MS}. */
+/**
+ * Waits for all runs, at most {@link END_WITHIN_MS}; returns the error when they fail or do not end in time, otherwise
+ * undefined.
+ */
 async function failureOf(driven: Promise<void>, giveUp: AbortController): Promise<unknown> {
   const timer = setTimeout(() => giveUp.abort(new Error('runs did not end')), END_WITHIN_MS);
   const failure = await driven.then(() => undefined).catch((error: unknown) => error);
@@ -125,7 +128,10 @@ async function openPlatform(opened: AsyncDisposableStack, replicas: number, isHo
   return { platform, server };
 }
 
-/** Waits until no run is stranded; returns the violations when the time limit has passed. */
+/**
+ * Waits until no run is stranded, at most `strandedWithinMs`. Returns the runs that are still stranded and the runs
+ * that have ended although they must wait for a person; empty when there are none.
+ */
 async function findStrandedAfter(
   platform: DistributedPlatform,
   { patient }: Load,

@@ -69,7 +69,7 @@ afterAll(() => platform.close());
 interface Outcome {
   readonly runId: string;
   readonly result: RunResult | undefined;
-  /** The timeline of the run. */
+  /** The hook events on the timeline of the run, in order. */
   readonly hooks: readonly HookEvent[];
   /** The requests that the model got, as text. */
   readonly prompts: readonly string[];

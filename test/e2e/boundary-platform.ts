@@ -12,11 +12,11 @@ import { requestFor } from './request-for.ts';
 
 const GOAL = 'Refund Anna quietly.';
 
-/** A run of the tenant `default`. */
+/** The ids of a run of the tenant `default`, and of its agent, its approval and a halt. */
 interface Resources {
   readonly victim: TokenAgent;
   readonly session: string;
-  /** By request field. */
+  /** Ids by the name of the request field that contains them. */
   readonly ids: Readonly<Record<string, string>>;
 }
 

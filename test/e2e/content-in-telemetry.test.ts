@@ -62,8 +62,8 @@ async function runScript({ client }: TestPlatform, script: string, retention?: H
 }
 
 /**
- * Returns the free texts in a value, without ids and numbers, split into pieces because exports escape them in
- * different ways.
+ * Returns the free texts in a value, without ids and numbers. Splits them into pieces, because exports escape them in
+ * different ways, and omits pieces of fewer than ten characters.
  */
 function textsIn(value: unknown): readonly string[] {
   if (typeof value === 'string') {

@@ -44,7 +44,7 @@ const ENTRIES = [
   },
 ];
 
-/** Starts a run of the lead, and waits for the approval of the writer's answer. */
+/** Starts a run of the lead, and waits until the writer's answer is escalated: an approval for it is pending. */
 async function startRun() {
   const platform = await startScriptedPlatform({
     agents: AGENTS,
@@ -70,7 +70,7 @@ async function startRun() {
   return { platform, approvals, approvalId, resultOf };
 }
 
-it('the answer of a child that a person approved is the reply to its parent (SV-5, AG-3)', async () => {
+it("a child's answer reaches its parent after a person has approved it (SV-5, AG-3)", async () => {
   const { platform, approvals, approvalId, resultOf } = await startRun();
   const answer = { case: 'approve', value: {} } as const;
   await approvals.decideApproval({ requestId: 'd-1', approvalId, answer });
@@ -81,7 +81,7 @@ it('the answer of a child that a person approved is the reply to its parent (SV-
   expect(platform.requests()).toHaveLength(3);
 });
 
-it('the answer of a child that a person rejected does not reach its parent (SV-5, AG-3)', async () => {
+it("a child's answer that a person has rejected does not reach the parent (SV-5, AG-3)", async () => {
   const { approvals, approvalId, resultOf } = await startRun();
   const answer = { case: 'reject', value: {} } as const;
   await approvals.decideApproval({ requestId: 'd-1', approvalId, answer });

@@ -6,7 +6,7 @@ import { StepsHarness } from '../load/steps/steps-harness.ts';
 
 const DISK_MB = 64;
 const STEPS = 2;
-/** Maximum number of starts until a database has no free page left. */
+/** Maximum number of starts; the disk is full, and a start is rejected, before this number is reached. */
 const MAX_STARTS = 2_000;
 
 let disk: SmallDisk;

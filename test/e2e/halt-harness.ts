@@ -38,7 +38,10 @@ const MODEL_SCRIPTS = ['auto-1000', 'escalate-1200', ...HELD] as const;
 /** The script that the model of a run follows. */
 export type ModelScript = (typeof MODEL_SCRIPTS)[number];
 
-/** All five services, with fault-injecting proxies between the supervisor, the meter and the gateway. */
+/**
+ * All five services, with one fault-injecting proxy for the calls from the supervisor to the meter and one for its
+ * calls to the gateway.
+ */
 export class HaltHarness {
   readonly simulator: ModelSimulator;
   readonly meter: FaultProxy;
@@ -150,7 +153,7 @@ export class HaltHarness {
     return run;
   }
 
-  /** Resolves when the model has received the request with the minute-long answer. */
+  /** Resolves when the model has received a request of a run that follows this script. */
   async untilAsked(name: ModelScript): Promise<void> {
     await this.simulator.until(({ script }) => script === name);
   }

@@ -70,7 +70,10 @@ async function clientOf<S extends DescService>(
   return client;
 }
 
-/** A run whose two slots are held by the root and a LOW child, with the child's tab and tokens. */
+/**
+ * Creates a run whose two slots are held by the root and a LOW child. Returns the run, the credentials of the child,
+ * and functions that preempt the child and release the slot of the preempting agent.
+ */
 async function startRun(runId: string) {
   const run = { tenant: 'default', runId } as const;
   const slots = await clientOf(SpawnBudgetService, 'supervisor', 'spawn-budget');
@@ -107,7 +110,7 @@ async function startRun(runId: string) {
   return {
     run,
     credentials: create(AgentCredentialsSchema, minted),
-    /** Acquires a slot for a child of higher priority, which pauses the first one. */
+    /** Acquires a slot for a second child with a higher priority, which pauses the LOW child. */
     preempt: () => acquire(OTHER, Priority.HIGH),
     release: () => slots.release({ ...run, requestId: 'release', agentInstance: OTHER.instance }),
   };

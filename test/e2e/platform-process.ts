@@ -122,7 +122,10 @@ export function recordedAnswers(dataDir: string): RecordedAnswer[] {
   }
 }
 
-/** The attempts of recorded answers that the model received more than once. */
+/**
+ * Returns the attempts of recorded answers that the model did not receive exactly once, or whose call it received again
+ * as the next attempt.
+ */
 export function repeatedModelCalls(dataDir: string, recorded: readonly RecordedAnswer[]): string[] {
   const asked = new Map<string | null, number>();
   for (const { request_id: id } of readRequestLog(join(dataDir, 'simulator-requests.jsonl'))) {

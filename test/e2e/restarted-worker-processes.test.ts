@@ -41,7 +41,9 @@ export const agents = [defineAgent({
 })];
 `;
 
-/** A worker process that runs the clerk; all have the same id and the same store. */
+/**
+ * A worker process that runs the clerk. All worker processes of the test have the same worker id and the same store.
+ */
 class Worker {
   readonly address: string;
   /** Messages of the clerk. */

@@ -14,7 +14,9 @@ const SERVICES = [
   'writ-client',
 ];
 
-/** Internal work: commits, events and key requests, which have no spans by default. */
+/**
+ * Names of the spans of internal work, which are not recorded by default: commits, events, key requests and ListTools.
+ */
 const INTERNAL =
   /^(commit|publish |process |writ\.identity\.|writ\.tool\.v1\.ToolGatewayService\/ListTools)/;
 

@@ -20,9 +20,9 @@ const SESSION = 'ses_usage';
 
 let dataDir: string;
 let test: TestPlatform;
-/** Ended with a refund. */
+/** A run that has ended with a refund. */
 let ended: Run;
-/** Waits for an approval during all tests. */
+/** A run that waits for an approval during all tests. */
 let waiting: Run;
 
 beforeAll(async () => {

@@ -65,7 +65,7 @@ describe.each([
   ['the gateway', realGateway],
   ["the worker's fake gateway", fakeGateway],
 ])('CallTool of %s', (_, start) => {
-  it('executes a call once, and answers a repeat with the record, also after the expiry of the writ (TG-1)', async () => {
+  it('executes a call once, and answers a repeat with the recorded response, even after the writ has expired (TG-1)', async () => {
     const gateway = await start();
     const first = await gateway.call({ callId: 'op-1' });
     expect(first).toMatchObject({

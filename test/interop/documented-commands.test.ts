@@ -14,8 +14,8 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const FOLDERS = ['node_modules', 'examples', 'deploy', 'clients', 'docs', 'proto', 'package.json'];
 
 /**
- * Pages whose commands watch the run to its end; the test decides the approval of the run before it starts these
- * commands.
+ * Pages whose commands watch the run to its end. For these pages, the test also approves the pending action of the run,
+ * in the background.
  */
 const FOLLOWING = ['docs/how-to/debug-a-run.md', 'docs/how-to/watch-over-http.md'];
 
@@ -130,7 +130,9 @@ async function pendingApproval({ client }: TestPlatform, runId: string): Promise
   throw new Error('The watch of approvals ended.');
 }
 
-/** Approves what other runs ask for, until the platform stops, as a person in another terminal does. */
+/**
+ * Approves every pending approval other than `except`, until the platform stops, as a person in another terminal does.
+ */
 async function approveOthers({ client }: TestPlatform, except: string): Promise<void> {
   try {
     for await (const { approval } of client.approvals.watchApprovals({})) {

@@ -86,7 +86,7 @@ it('neither loses nor duplicates an approval after kill -9 while a call waits, a
   expect(approvals).toHaveLength(1);
 });
 
-/** The approval of the only call in the database of agent-proxy, and whether a call of the model has used it. */
+/** Returns the id of the only approval in the database of agent-proxy, and whether a call has used the approval. */
 function approvalIn(dataDir: string) {
   const database = new DatabaseSync(join(dataDir, 'agent-proxy.db'), { readOnly: true });
   try {

@@ -25,7 +25,7 @@ export type WorkerCommand =
 export type WorkerMessage =
   | { readonly kind: 'started'; readonly address: string }
   | { readonly kind: 'freezing' }
-  /** `refused` is the error of the transaction that the freeze interrupted; empty when it committed. */
+  /** `refused` is the error of the transaction that followed the freeze; empty when the transaction committed. */
   | { readonly kind: 'thawed'; readonly refused: string }
   /** Transactions of runs since the last command. */
   | { readonly kind: 'count'; readonly transactions: number };

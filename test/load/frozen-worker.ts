@@ -19,10 +19,10 @@ const FIRST_LEASED_WRITE = 2;
 const RUN_MS = 60;
 
 /**
- * Freezes (SIGSTOP) the worker that runs an agent past its lease. The other worker on the same store takes over and
- * finishes the run, and the test thaws the frozen worker. The store refuses the next write of the thawed worker, and no
- * row of the run changes (RT-2). Every second round freezes the worker right before a write, after all checks except
- * the lease check in the write itself; all other rounds freeze it at a random moment.
+ * Freezes (SIGSTOP) the worker that runs an agent, so that the lease of the agent expires. The other worker on the same
+ * store takes over and finishes the run; then the test thaws the frozen worker. The store refuses the next write of the
+ * thawed worker, and no row of the run changes (RT-2). Every second round freezes the worker right before a write,
+ * after all checks except the lease check in the write itself; all other rounds freeze it at a random moment.
  */
 export async function frozenWorker({ rounds, seed }: { rounds: number; seed: number }) {
   const random = seeded(seed);

@@ -20,10 +20,9 @@ const OUTCOMES: Readonly<Record<string, readonly CallStatus[]>> = {
 };
 
 /**
- * Kills the gateway at seeded points between intent and outcome of calls and repeats the unanswered calls
- * after each restart (TG-5). The tools run in this process and append each execution to a ledger before
- * they answer. The ledger shows that no destructive tool ran twice; every call ends as done, refused or
- * outcome_unknown.
+ * Kills the gateway at seeded points of calls, from request to response, and repeats the unanswered calls after each
+ * restart (TG-5). The tools run in this process and append each execution to a ledger before they answer. The ledger
+ * shows that no destructive tool ran twice; every call ends as done, refused or outcome_unknown.
  * @param kills number of kills that must hit a destructive call between intent and outcome
  */
 export async function gatewayKill({

@@ -24,7 +24,7 @@ interface Round {
   readonly attempts: number;
   readonly lost: number;
   readonly reached: number;
-  /** Reserved at the end: tokens and nano-USD. */
+  /** Sum of the tokens and the nano-USD that are reserved at the end; must be 0. */
   readonly reserved: bigint;
 }
 

@@ -9,8 +9,8 @@ import { startProgram } from './program.ts';
 const WARM_UP = 20;
 const CALLS = 40;
 /**
- * Statements of one call: those of agent-proxy find an equal call and store the request and its delivery; the others
- * belong to the meter.
+ * Statements on the `calls` tables for one model call. In agent-proxy, they look for an equal call, insert the call and
+ * mark it as delivered; the other statements are those of the meter.
  */
 const BUDGET = { 'select calls': 2, 'insert calls': 3, 'update calls': 1 };
 /** Matches the queries that agent-proxy executes in each call when they are built instead of prepared. */

@@ -29,9 +29,10 @@ export interface OverloadOptions {
 }
 
 /**
- * Starts runs at a multiple of the measured capacity, whether earlier ones have ended or not. Accepted runs have
- * priority: starts beyond the capacity are rejected with a retry delay, every accepted run ends, and halts are answered
- * during the overload (BD-5, BD-2).
+ * Starts runs at a multiple of the measured capacity, without waiting for earlier runs to end, and repeatedly halts a
+ * tenant at the same time (BD-5, BD-2). Returns the numbers of accepted, ended and rejected runs and of halts, and the
+ * slowdown of accepted runs, which the caller checks; `figures`, for printing, also contains p50 and p99 of the
+ * response times of the halts.
  */
 export async function overload({
   unloadedRuns,

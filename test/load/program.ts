@@ -34,7 +34,7 @@ export const SERVICE_MAINS = {
 } as const;
 
 /**
- * Starts a TypeScript program with exactly these variables and waits for its line
+ * Starts a TypeScript program with these environment variables, PATH and the compile cache, and waits for its line
  * `… listens on <address>`.
  * @param flags flags of node
  */

@@ -50,7 +50,7 @@ export async function races({ runs, seed }: { readonly runs: number; readonly se
   }
 }
 
-/** Moving average of the duration of undisturbed runs by agent, milliseconds. */
+/** Moving average of the duration of successful runs by agent, milliseconds. */
 class Pace {
   readonly #ms = new Map([
     ['solo', 200],
@@ -66,7 +66,10 @@ class Pace {
   }
 }
 
-/** Runs one agent with randomly selected competing ends; returns the stop reason that the watcher received. */
+/**
+ * Runs one agent with randomly selected competing ends; returns the run id and the stop reason that the watcher
+ * received.
+ */
 async function race(
   client: WritClient,
   { number, random, pace }: { number: number; random: () => number; pace: Pace },

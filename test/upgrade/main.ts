@@ -1,6 +1,6 @@
 /**
- * `npm run upgrade -- --from REF`: replaces the replicas of a running platform of another commit with replicas of this
- * source tree, one at a time.
+ * `npm run upgrade -- --from REF`: starts a platform of the commit REF (default HEAD~1) and replaces its replicas with
+ * replicas of this source tree, one at a time; with `--back`, in the other direction.
  */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -25,7 +25,10 @@ export interface RollingUpgradeOptions {
 export interface RollingUpgrade {
   /** Number of runs. */
   readonly runs: number;
-  /** One sentence for each run or replica with another outcome than one refund; empty when nothing was lost. */
+  /**
+   * One sentence for each run that did not succeed with exactly one refund, and one for each crash of a replica; empty
+   * when there was neither.
+   */
   readonly problems: readonly string[];
 }
 

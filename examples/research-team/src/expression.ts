@@ -32,7 +32,8 @@ const FUNCTIONS: ReadonlyMap<
 
 /**
  * The value of an arithmetic expression. Precedence, highest first: `^` (right-associative), signs, `* / %`, `+ -`.
- * @throws ToolFailure for a syntax error, or a value that is not finite or not exact
+ * @throws ToolFailure for a syntax error, an expression that is too long or too deep, a value that is not finite, or an
+ *   integer of magnitude 2^53 or more
  */
 export function evaluate(text: string): number {
   if (text.length > MAX_LENGTH) {

@@ -1,11 +1,14 @@
 /** A peer: a program that makes the same run with another library. */
 export interface PeerEntry {
-  /** Identifies the peer in options, in the model's counts and in the names of databases. */
+  /**
+   * Identifies the peer in the report, in the URL under which the model counts the requests of each peer, and in the
+   * names of folders and databases.
+   */
   readonly id: string;
   readonly name: string;
   /** File of the program, relative to this folder. */
   readonly program: string;
-  /** Package whose version is shown; undefined for Writ. */
+  /** Package whose version is shown; undefined for Writ and for agent-proxy. */
   readonly package?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly needsPostgres?: true;

@@ -32,7 +32,7 @@ const RESOLVE = new URL('resolve-packages.mjs', import.meta.url).href;
 
 /**
  * Starts the program of a peer; resolves when it accepts requests.
- * @throws Error with what the program wrote to standard error
+ * @throws Error with the last output of the program on standard error, when the program exits or reports an error first
  */
 export async function startPeer(
   entry: PeerEntry,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 export interface PeerFigures {
   readonly id: string;
   readonly name: string;
-  /** Version of its package; empty for Writ. */
+  /** Version of its package; empty for Writ and for agent-proxy. */
   readonly version: string;
   readonly enforces: string;
   readonly durable: string;

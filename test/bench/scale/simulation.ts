@@ -16,7 +16,7 @@ export interface WriteTimes {
 export interface Installation {
   readonly times: WriteTimes;
   readonly processes: number;
-  /** Write sessions of a process. */
+  /** Number of database connections of a process that write concurrently. */
   readonly sessions: number;
   /** Cores that the processes and the server share, or cores of the server when each process has its own core. */
   readonly cores: { readonly shared: number } | { readonly server: number };
@@ -26,7 +26,9 @@ export interface Installation {
   readonly thinkMs: number;
   /** Transactions of a step, one after another. */
   readonly transactionsPerStep: number;
-  /** Writers of one tenant whose transactions are serialized with each other. */
+  /**
+   * Number of writers whose transactions are serialized with each other, because they belong to one tenant; default 0.
+   */
   readonly serialized?: number;
   /**
    * Failure of some processes at time `at`, ms; their writers continue in the other processes `takeOverMs` later.
@@ -80,7 +82,7 @@ export function simulate(
 }
 
 interface Transaction {
-  /** Transactions with the same key are never in two batches. */
+  /** Transactions with the same key are never in two batches at the same time. */
   readonly key: string;
   readonly done: () => void;
   /** Called instead of `done` when the process has stopped. */
@@ -209,7 +211,10 @@ class Simulation {
     }
   }
 
-  /** Removes and returns the next batch of one session: transactions whose keys are in no other batch. */
+  /**
+   * Removes and returns the next batch for one idle connection: transactions whose keys are in no other batch; empty
+   * when there are none.
+   */
   #nextBatch({ waiting, idleSessions }: WritingProcess): Transaction[] {
     const free = waiting.filter(({ key }) => !this.#held.has(key));
     const share = Math.min(MAX_BATCH, Math.max(MIN_SHARE, Math.ceil(free.length / idleSessions)));

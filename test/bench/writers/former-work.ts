@@ -4,7 +4,9 @@ import { Priority, systemClock } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import type { Location, Work, WorkName } from './work.ts';
 
-/** The last commit at which every transaction on PostgreSQL held one lock and used one round trip per statement. */
+/**
+ * The last commit at which all transactions on PostgreSQL held the same lock, and each statement used one round trip.
+ */
 export const FORMER_COMMIT = 'd753114063bcfe293fbf09bead69090557416a1b';
 
 /** A module of the former source tree, whose exports have no types here. */
@@ -42,7 +44,7 @@ export const FORMER_WORKS: Readonly<
   'one-tenant': (location, build) => openMeterWork(location, build, () => 'acme'),
 };
 
-/** Acquires and releases a slot as the former handlers did, but without converting messages and signing grants. */
+/** Acquires and releases a slot as the former handlers did, but does not convert messages or sign grants. */
 async function openSpawnWork(location: Location, build: string): Promise<Work> {
   const from = (path: string) => load(build, `services/spawn-budget/src/${path}`);
   const { openSpawnStore } = await from('store/spawn-store.ts');

@@ -9,7 +9,7 @@ const STEPS_MS = [-30_000, -10_000, 10_000, 30_000];
  */
 const FAR_MS = 3_000_000;
 
-/** Faults of wall clocks: one replica differs from its peers (BD-3). */
+/** Faults of wall clocks: the clock of one replica differs from the clocks of its peers (BD-3). */
 export const CLOCK_KINDS: readonly Kind[] = [
   {
     name: 'clock step',

@@ -17,7 +17,10 @@ export interface StartedRun {
   readonly runId: string;
 }
 
-/** Keeps a bounded number of runs in flight and follows each to its end through any fault. */
+/**
+ * Keeps a fixed number of runs in flight, also starts floods of runs and runs that wait for a person, and follows each
+ * run to its end through any fault.
+ */
 export class Load {
   readonly started: StartedRun[] = [];
   readonly ended = new Map<string, Run>();
@@ -36,7 +39,7 @@ export class Load {
   #isStopped = false;
   #signal: AbortSignal = new AbortController().signal;
 
-  /** @param maxRuns total number of runs; default unlimited */
+  /** @param maxRuns maximum number of runs that {@link Load.drive} starts; default unlimited */
   constructor(
     platform: DistributedPlatform,
     random: () => number,
@@ -184,7 +187,10 @@ export class Load {
   }
 }
 
-/** The number of runs by stop reason. */
+/**
+ * Returns the number of started runs, of ended runs by stop reason, of human decisions, and of the starts of floods by
+ * outcome.
+ */
 export function runFigures({ started, ended, reviewers, flooded }: Load) {
   const reasons = new Map<string, number>();
   for (const { result } of ended.values()) {

@@ -42,7 +42,7 @@ export class RetryingClient {
   }
 }
 
-/** Error kinds that a failing connection causes; every other kind is an answer of a supervisor. */
+/** Error kinds of a failing connection or an overloaded supervisor; an error of any other kind is final. */
 const RETRYABLE: readonly string[] = [
   'unavailable',
   'deadline_exceeded',

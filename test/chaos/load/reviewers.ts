@@ -15,7 +15,7 @@ import type { RetryingClient } from './retrying-client.ts';
 const CAP_USD = 800;
 const HUMAN_REPLY = 'It is for visitors of a mill, who know nothing of the subject.';
 
-/** Human reviewers: they answer each approval and question once and record the acknowledged answers. */
+/** Human reviewers: they answer each approval and question once and record the acknowledged decisions. */
 export class Reviewers {
   readonly #dataDir: string;
   /** Acknowledged decisions: request id by approval id. */
@@ -82,7 +82,10 @@ export class Reviewers {
     if (isAcknowledged) this.decided.set(approvalId, requestId);
   }
 
-  /** Resolves a call of unknown outcome: publishes the brief if it is not on the shelf. */
+  /**
+   * Returns the resolution of a call with an unknown outcome. For `publish_brief`, publishes the brief if it is not on
+   * the shelf; for any other tool, reads the outcome from the ledger.
+   */
   #resolve(runId: string, tool: string, { title = '', text = '' }: Partial<Brief>, id: string) {
     if (tool !== 'publish_brief') return this.#resolveFromLedger(runId, tool);
     const isPublished = readShelf(this.#dataDir).some((brief) => brief.run_id === runId);

@@ -32,7 +32,7 @@ export interface Delivered {
 /** Optional fields of a SpawnChild request. */
 export type Terms = Partial<Omit<MessageInitShape<typeof SpawnChildRequestSchema>, '$typeName'>>;
 
-/** An agent that a scripted worker runs: every method makes one call. */
+/** An agent that a scripted worker runs. Its methods make the calls that a worker makes for an agent. */
 export class ScriptedAgent {
   readonly #worker: WorkerClients;
   readonly #take: (runId: string, instance: string) => Promise<ScriptedAgent>;
@@ -106,7 +106,10 @@ export class ScriptedAgent {
     return (await this.#worker.reviews.reviewAction(request, this.#as('supervisor'))).decision;
   }
 
-  /** Takes over the agent like the real worker: presents the epoch to each service, and makes no other call. */
+  /**
+   * Takes over the agent like the real worker: presents the epoch to the supervisor, the meter and the gateway, and
+   * makes no other call.
+   */
   async takeOver(): Promise<void> {
     const { supervision, tabs, tools } = this.#worker;
     await supervision.getManifest({}, this.#as('supervisor'));

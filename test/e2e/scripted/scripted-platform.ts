@@ -12,7 +12,10 @@ import {
 } from '@writ/testing/platform';
 import { APPROVE_ALL } from '../approve-all.ts';
 
-/** A platform whose agents, policy and model are those of a test; the tools are those of an example. */
+/**
+ * A platform whose agents, policy and model are those of a test; the tools are those of an example unless the test sets
+ * a tools file.
+ */
 export interface ScriptedPlatform {
   readonly test: TestPlatform;
   /** Requests to the model, in order. */
@@ -20,7 +23,7 @@ export interface ScriptedPlatform {
   close(): Promise<void>;
 }
 
-/** What {@link startScriptedPlatform} starts. */
+/** Options of {@link startScriptedPlatform}. */
 export interface ScriptedPlatformOptions {
   /** Agents file in YAML; the model alias is `research`. Omitted: only agents in code. */
   readonly agents?: string;

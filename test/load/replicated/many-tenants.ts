@@ -203,7 +203,10 @@ async function assertAnswered(
   assert.equal(counts.length, tenants, 'tenants with runs');
 }
 
-/** The median step of the other tenants since a time, in milliseconds. */
+/**
+ * Returns the median duration of the runs that the other tenants started since `from`, divided by the number of steps
+ * of a run, in milliseconds.
+ */
 async function medianStep(platform: DistributedPlatform, from: Date): Promise<number> {
   const [row] = await platform.rows(
     'supervisor',

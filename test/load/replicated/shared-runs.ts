@@ -24,8 +24,8 @@ interface Share {
 }
 
 /**
- * Two workers with one store share runs evenly without a coordinator (RT-2, SYS-5). Also measures the
- * throughput that the second worker adds.
+ * Completes runs on one worker and on two workers with one store. Asserts that the two workers share the runs evenly
+ * without a coordinator (RT-2, SYS-5), and returns the throughput of both.
  */
 export async function sharedRuns({ runs }: { readonly runs: number }) {
   const one = await withWorkers(1, runs);

@@ -4,7 +4,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { median } from '../../bench/measure.ts';
 import { StepsHarness } from './steps-harness.ts';
 
-/** Steps of the short run with which the long run is compared, and the first step that is measured. */
+/**
+ * Number of steps of the short run with which the long run is compared, and number of its first steps that are not
+ * measured.
+ */
 const YOUNG = 150;
 const YOUNG_FROM = 50;
 /** Maximum cost of a step of the long run relative to one of the short run. */
@@ -17,9 +20,9 @@ const MOST_ROWS = 400;
 const WINDOW = 400;
 
 /**
- * One run of many steps. A late step costs about as much as a step around step 100 of a short run that runs
- * concurrently, so that machine load affects both alike. Then the platform is killed, and the run resumes
- * from a bounded number of rows (RT-1).
+ * Starts a run of `steps` steps and, near its end, a concurrent short run, so that machine load affects both alike.
+ * Asserts that a late step takes at most {@link MOST} times as long as a step around step 100 of the short run. Then
+ * kills the platform, and asserts that the run resumes from at most {@link MOST_ROWS} rows (RT-1).
  */
 export async function longRun({ steps }: { readonly steps: number }) {
   const harness = await StepsHarness.start({ counts: [steps, YOUNG], contextWindow: WINDOW });

@@ -19,7 +19,7 @@ const KEPT_LINES = 1_000;
 export interface Counters {
   /** Durable commits by the operation that waited for them; only with `countHops`. */
   readonly commits: Readonly<Record<string, number>>;
-  /** RPCs between services by method; only with `countHops`. */
+  /** RPCs between services by method, and requests to the model provider by span name; only with `countHops`. */
   readonly hops: Readonly<Record<string, number>>;
   /** Statements, commits and signatures; only with `countWork`. */
   readonly work?: Work;
@@ -41,7 +41,7 @@ export interface HarnessOptions {
   readonly modelDelayMs?: number;
   /** Concurrent calls that the model and the tools accept; default 256. */
   readonly maxInFlight?: number;
-  /** Count the RPCs between services, which adds overhead. */
+  /** Count RPCs between services and commits by operation, which adds overhead. */
   readonly countHops?: boolean;
   /** Count statements, commits and signatures. */
   readonly countWork?: boolean;
@@ -79,7 +79,7 @@ interface Started {
 export class StepsHarness {
   readonly dataDir: string;
   readonly model: CountingModel;
-  /** Lines that the platform wrote to standard error. */
+  /** The last 1,000 lines that the platform wrote to standard error. */
   readonly log: string[] = [];
   readonly #options: HarnessOptions;
   #child: ChildProcess | undefined;
