@@ -8,7 +8,7 @@ import { waitForLine } from '@writ/testing/processes';
 
 /** A server in its own process. */
 export interface Program {
-  /** `host:port` from its first output line. */
+  /** `host:port` of its listener, from the line `… listens on <address>`. */
   readonly address: string;
   /** `host:port` of the client listener; empty when the server has none. */
   readonly edgeAddress: string;
@@ -22,7 +22,7 @@ export interface Program {
   kill(): Promise<void>;
 }
 
-/** Compile cache that the child processes share; compiling takes a third of a start. */
+/** Compile cache that the child processes share; without it, compilation takes a third of the startup time. */
 export const COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'writ-compile-cache');
 
 /** Entry points of the service processes. */

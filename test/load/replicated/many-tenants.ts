@@ -16,6 +16,10 @@ const IN_FLIGHT = 16;
 const HOT = 'hot';
 const STEPS_PER_RUN = 2;
 const POLL_MS = 100;
+/** Interval between two GetRun calls of a run; the calls of a shorter interval would be a large part of the load. */
+const END_POLL_MS = 1_000;
+/** Start rate of all other tenants together, and of the hot tenant, divided by the measured throughput. */
+const SHARE = 1 / 3;
 /** Maximum slowdown of the other tenants: the ratio between their median step times with and without a hot tenant. */
 const MAX_SLOWDOWN = 1.5;
 
@@ -26,10 +30,6 @@ export interface ManyTenantsOptions {
   /** Alternating measurements without and with a hot tenant. */
   readonly rounds: number;
   readonly roundMs: number;
-  /** Runs per second of all other tenants together. */
-  readonly perSecond: number;
-  /** Runs per second of the hot tenant, which has a daily cap. */
-  readonly hotPerSecond: number;
 }
 
 /**
@@ -60,11 +60,16 @@ export async function manyTenants(options: ManyTenantsOptions) {
     );
     const seconds = (performance.now() - startedAt) / 1_000;
     await assertAnswered(platform, { tenants, runsPerTenant });
-    const slowdown = await hotTenant(platform, names, client, options);
+    const perSecond = runs / seconds;
+    const slowdown = await hotTenant(
+      platform,
+      { names, client, perSecond: SHARE * perSecond },
+      options,
+    );
     return {
       'runs that ended': runs,
       tenants,
-      'runs per second': (runs / seconds).toFixed(1),
+      'runs per second': perSecond.toFixed(1),
       'median step without and with the hot tenant, ms': slowdown.steps.join(', '),
       'median slowdown by the hot tenant': slowdown.ratio.toFixed(2),
       'requests repeated because of STORE_BUSY': busy,
@@ -74,12 +79,18 @@ export async function manyTenants(options: ManyTenantsOptions) {
   }
 }
 
+/** Tenants of {@link hotTenant}, and the start rate of the others together, which is also that of the hot tenant. */
+interface HotTenantLoad {
+  readonly names: readonly string[];
+  readonly client: (tenant: string) => WritClient;
+  readonly perSecond: number;
+}
+
 /** Measures the steps of the other tenants without and with a hot tenant in turns. */
 async function hotTenant(
   platform: DistributedPlatform,
-  names: readonly string[],
-  client: (tenant: string) => WritClient,
-  { rounds, roundMs, perSecond, hotPerSecond }: ManyTenantsOptions,
+  { names, client, perSecond }: HotTenantLoad,
+  { rounds, roundMs }: ManyTenantsOptions,
 ) {
   await client(HOT).usage.setCaps({
     requestId: 'caps-hot',
@@ -95,7 +106,7 @@ async function hotTenant(
     const from = new Date();
     await Promise.all([
       startRuns(others, perSecond, roundMs),
-      isHot ? startRuns(() => client(HOT), hotPerSecond, roundMs) : undefined,
+      isHot ? startRuns(() => client(HOT), perSecond, roundMs) : undefined,
     ]);
     await untilNoneRuns(platform);
     return await medianStep(platform, from);
@@ -152,7 +163,7 @@ let busy = 0;
 async function runToEnd(client: WritClient): Promise<void> {
   const runId = await startRun(client);
   for (let state: RunState = RunState.PENDING; state <= RunState.ENDING; ) {
-    await pause(POLL_MS);
+    await pause(END_POLL_MS);
     const { run } = await untilServed(() => client.runs.getRun({ runId }));
     state = run?.state ?? state;
   }
