@@ -126,7 +126,7 @@ describe('writ audit', () => {
     expect(await verify(one + seven)).toMatchObject({
       exit: EXIT.failure,
       out: expect.stringMatching(
-        /^The chain was rolled back: it ends with record 5, but checkpoint 2/,
+        /^The chain was rolled back: it ends with record 5, but published checkpoint 2 \(signed at/,
       ),
     });
     expect(await verify(one + seven + four)).toMatchObject({

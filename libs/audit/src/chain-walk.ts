@@ -59,7 +59,7 @@ export class ChainWalk {
     const { tenant, count, checkpointNumber } = this.#head;
     const { count: earlier = 0 } = this.#earlier ?? {};
     if (earlier > count) {
-      return `The chain ends with record ${count}, but the earlier export had ${earlier} records.`;
+      return `The chain ends with record ${count}, but the earlier export ended with record ${earlier}.`;
     }
     const published = this.#published.get(tenant);
     if (published === undefined) return undefined;
@@ -67,7 +67,7 @@ export class ChainWalk {
       return `The chain was rolled back: it ends with record ${count}, but ${nameOf(published)} covers ${published.count} records.`;
     }
     if (published.checkpointNumber > checkpointNumber) {
-      return `The chain was rolled back: it has ${checkpointNumber} checkpoints, but ${nameOf(published)} was signed.`;
+      return `The chain was rolled back: it has ${checkpointNumber} checkpoints, but ${nameOf(published)} exists.`;
     }
     return undefined;
   }
@@ -107,7 +107,7 @@ export class ChainWalk {
     }
     const published = this.#published.get(this.#tenant ?? '');
     if (sequence !== published?.count || hash === published.headHash) return undefined;
-    return `record ${sequence} or an earlier record was changed after ${nameOf(published)} was signed.`;
+    return `record ${sequence} or an earlier record was changed after ${nameOf(published)}.`;
   }
 
   #outOfOrder(sequence: number): string {
@@ -156,12 +156,15 @@ export class ChainWalk {
         ? previousCount <= this.#after
         : previousCount === this.#signedCount;
     if (!follows)
-      return `the checkpoint over ${previousCount} records that ${name} follows is missing.`;
+      return `${name} must follow a checkpoint over ${previousCount} records, which is missing.`;
     const misnumbered = this.#misnumbered(type, head, name);
     if (misnumbered !== undefined) return misnumbered;
     if (headHash === (this.#hash ?? headHash)) return this.#rewritten(count, headHash);
     const from = (this.#signedCount ?? this.#after) + 1;
-    return `${name} has a signature over another hash: records ${from} to ${count} contain a change with recomputed hashes.`;
+    if (from > count) {
+      return `${name} was signed for another hash than the checkpoint over the same records.`;
+    }
+    return `${name} was signed for another hash: at least one record in the range ${from} to ${count} was changed, and the hashes were recomputed.`;
   }
 
   /** Detects a checkpoint whose number does not follow the previous one's; older releases wrote no numbers. */
@@ -186,5 +189,5 @@ export class ChainWalk {
 }
 
 function nameOf({ checkpointNumber, signedAt }: SignedHead): string {
-  return `checkpoint ${checkpointNumber}, published at ${signedAt.toISOString()},`;
+  return `published checkpoint ${checkpointNumber} (signed at ${signedAt.toISOString()})`;
 }

@@ -174,9 +174,31 @@ describe('verifyExport', () => {
     [
       'a forgery',
       rehashed(at(4, withRecord(ACME[4] ?? '', { verdict: 'block' }))),
-      /^Line 17: the checkpoint over 16 records has a signature over another hash: records 1 to 16/,
+      /^Line 17: the checkpoint over 16 records was signed for another hash: .* in the range 1 to 16/,
     ],
-    ['a lost checkpoint', ACME.toSpliced(16, 1), /^Line 33: the checkpoint over 16 records/],
+    [
+      'a head for another hash than the checkpoint before it',
+      [
+        ...exported('acme', EVERY).slice(0, -1),
+        formatLine({
+          type: 'head',
+          signed: sign({
+            tenant: 'acme',
+            count: EVERY,
+            previousCount: EVERY,
+            checkpointNumber: 1,
+            headHash: linkHash(CHAIN_START, '{}'),
+            closesExport: true,
+          }),
+        }),
+      ],
+      /^Line 18: the head over 16 records was signed for another hash than the checkpoint/,
+    ],
+    [
+      'a lost checkpoint',
+      ACME.toSpliced(16, 1),
+      /^Line 33: the checkpoint over 32 records must follow a checkpoint over 16 records/,
+    ],
     ['a lost end', ACME.slice(0, -1), /^The export ends after record 60 without a signed head/],
     [
       'a false end',
@@ -228,7 +250,7 @@ describe('verifyExport', () => {
     });
     expect(await asEarlier(exported('acme', 30))).toMatchObject({
       holds: false,
-      sentence: 'The chain ends with record 30, but the earlier export had 40 records.',
+      sentence: 'The chain ends with record 30, but the earlier export ended with record 40.',
     });
     expect(await asEarlier(RIVALS)).toMatchObject({ holds: false, line: 1 });
   });
@@ -248,7 +270,7 @@ describe('verifyExport', () => {
     expect(await verifyExport(exported('acme', 40), readHead, last)).toMatchObject({
       holds: false,
       sentence: expect.stringMatching(
-        /ends with record 40, but checkpoint 3, .* covers 48 records/,
+        /ends with record 40, but published checkpoint 3 \(.*\) covers 48 records/,
       ),
     });
     const rewritten = await published(1, { headHash: 'f'.repeat(64) });
@@ -259,7 +281,9 @@ describe('verifyExport', () => {
     const numbered = await published(-1, { checkpointNumber: 4 });
     expect(await verifyExport(ACME, readHead, numbered)).toMatchObject({
       holds: false,
-      sentence: expect.stringMatching(/it has 3 checkpoints, but checkpoint 4, .* was signed/),
+      sentence: expect.stringMatching(
+        /it has 3 checkpoints, but published checkpoint 4 \(.*\) exists/,
+      ),
     });
     const misnumbered = sign({
       ...(await readHead(checkpoints[2] ?? '')),

@@ -17,6 +17,7 @@ const LOSSES: Readonly<Record<string, (stream: ServerHttp2Stream) => void>> = {
   'ended with trailers that have no status': (stream) => {
     const headers = { ':status': 200, 'content-type': 'application/grpc+proto' };
     stream.respond(headers, { waitForTrailers: true });
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'x-test': '1' }));
     stream.end();
   },
   'answered by headers that have no status': (stream) => {
