@@ -24,6 +24,8 @@ const SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
   shared_buffers: '32MB',
+  // Shared memory is in the data folder, which is deleted; in /dev/shm it would remain when a server is killed.
+  dynamic_shared_memory_type: 'mmap',
   log_min_messages: 'warning',
 };
 
