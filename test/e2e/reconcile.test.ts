@@ -67,8 +67,8 @@ it('closes the pool of a successful run after the first call to close it has fai
     const request = { requestId, agent: 'refund-worker', goal: 'Refund it.' };
     return (await runs.startRun({ ...request, model: 'sim-auto-1000' })).run?.runId ?? '';
   };
-  // Starts several runs: a run whose worker is slow to store the end of the agent ends on another path, which waits
-  // until the pool is closed.
+  // Starts several runs, so that at least one ends without waiting for the call that closes its pool. A run whose
+  // worker is slow to store the end of the agent does wait for this call.
   const started = await Promise.all(['req-1', 'req-2', 'req-3'].map(start));
   const runId = await vi.waitFor(
     () =>

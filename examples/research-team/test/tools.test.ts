@@ -72,7 +72,7 @@ describe('note', () => {
     call('note', { action: 'write', name, text }, runId);
   const read = (name: string, runId?: string) => call('note', { action: 'read', name }, runId);
 
-  it('keeps the texts of a run across a new instance of the tools', async () => {
+  it('keeps the notes of a run when the tools are created again', async () => {
     expect(await call('note', { action: 'list' })).toEqual({ notes: [] });
     await write('plan', 'first');
     await write('plan', 'Größe');

@@ -34,7 +34,10 @@ export interface HookCheckpoint {
   readonly signed: string;
 }
 
-/** The argument of a callback: ids and numbers, never content, deeply frozen (HK-3). Unset fields are absent. */
+/**
+ * The argument of a callback: metadata such as ids, names and numbers, never content; deeply frozen (HK-3). Unset fields
+ * are absent.
+ */
 export interface HookContext {
   readonly event: HookEventName;
   /** Identical for redeliveries of an event (HK-1). */

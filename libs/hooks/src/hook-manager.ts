@@ -81,8 +81,8 @@ export class HookManager {
   }
 
   /**
-   * Calls the callbacks of the event concurrently. Resolves when each has finished, thrown or timed out; never
-   * rejects. Ignores events of agents other than `agent`.
+   * Calls the callbacks of the event; the async callbacks run concurrently. Resolves when each has finished, thrown or
+   * timed out; never rejects. Ignores events of agents other than `agent`.
    */
   async dispatch(context: HookContext): Promise<void> {
     if (this.#agent !== undefined && context.agent_name !== this.#agent) return;

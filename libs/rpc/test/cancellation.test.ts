@@ -5,7 +5,10 @@ import { describe, expect, it } from 'vitest';
 import type { CallContext } from '../src/index.ts';
 import { ALLOWED, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
-/** Number of calls in which an unblocked handler would have sent another message. */
+/**
+ * Number of calls on the same connection after which a stream handler that has sent no further message counts as
+ * blocked by flow control.
+ */
 const ROUND_TRIPS = 20;
 
 /** Never settles. */
@@ -145,7 +148,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(left[0]).toBeLessThanOrEqual(30);
   });
 
-  it('applies the deadline to a gate that hangs (SYS-4)', async () => {
+  it('applies the deadline to an access check (gate) that hangs (SYS-4)', async () => {
     const { client } = await start(transport, {}, { gate: forever, limits: { maxUnaryMs: 30 } });
     expect(await rejection(client().startRun(START))).toBeInstanceOf(DeadlineError);
   });

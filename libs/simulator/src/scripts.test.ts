@@ -71,7 +71,7 @@ describe('matching', () => {
     expect(fits({ json_path: { goal: 'refund' } }, TOOLED)).toBe(false);
   });
 
-  it('depends only on the conversation and the counts', () => {
+  it('depends only on the conversation and on how often each entry was used', () => {
     const message = fc.record({
       role: fc.constantFrom('system', 'user', 'assistant', 'tool'),
       content: fc.oneof(fc.string(), fc.json()),
@@ -172,11 +172,11 @@ describe('script files', () => {
     ]);
   });
 
-  it('require at least one script in the folder', () => {
+  it('must include at least one script', () => {
     expect(() => loadScripts(folder({}))).toThrow('contains no script (*.yaml or *.yml).');
   });
 
-  it('are validated like scripts that are written in code', async () => {
+  it('have the same validation as scripts in code, which reports every problem', async () => {
     const one = { name: 'one', entries: [{ reply: {} }] };
     await expect(createModelSimulator({ scripts: [one, one] })).rejects.toThrow(
       /one\.entries\.0\.reply: a reply requires one of[\s\S]*Script name "one" is not unique\./,

@@ -13,7 +13,7 @@ import type { PeerRequest, PeerSpeed } from './serve-peer.ts';
 export interface Peer {
   /** Measures runs, `inFlight` at once. */
   measure(inFlight: number, forMs: number): Promise<PeerSpeed>;
-  /** Makes runs one after another. */
+  /** Executes `runs` runs one after the other. */
   run(runs: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -42,7 +42,10 @@ export interface KindRules<K extends TokenKind> {
   readonly issuers: readonly ServiceName[];
   /** Whether the token permits an action; its expiry is then checked without leeway. */
   readonly isStrict: boolean;
-  /** Maximum length of a token, in characters; equals the limit of the protobuf fields that contain the token. */
+  /**
+   * Maximum length of a token, in characters. Request fields for tokens of this kind have the same limit, if they have
+   * one.
+   */
   readonly maxLength: number;
   /** Whether verified tokens are cached. */
   readonly cached: boolean;
@@ -64,8 +67,8 @@ const RECEIPT_STATUSES: readonly number[] = Object.values(CallStatus).filter(
 const EXECUTED_FROM_VALUES: readonly string[] = EXECUTED_FROM;
 
 /**
- * The rules of every kind. Writs and slot grants have no leeway after their expiry, so that clock skew leads
- * to a rejection and not to an action (SYS-4, SB-4, TG-1).
+ * The rules of every kind. The expiry of writs and slot grants is checked without leeway (SYS-4, SB-4, TG-1): for a
+ * writ by the clock of the verifying service, for a slot grant by the clock of its issuer, if it is known (BD-3).
  */
 export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   service: {

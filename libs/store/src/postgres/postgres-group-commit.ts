@@ -58,7 +58,10 @@ export class PostgresGroupCommit {
     }));
   }
 
-  /** Whether a session is open, or the last attempt to open one succeeded. */
+  /**
+   * Whether the server counts as reachable: false if no session is open and the latest attempt to open one has failed or
+   * is still in progress; true before the first attempt.
+   */
   get reachable(): boolean {
     return this.#reachable || this.#hasSession;
   }
@@ -111,7 +114,8 @@ export class PostgresGroupCommit {
   }
 
   #startSoon(): void {
-    // Transactions that arrive in the same turn of the event loop share the commit.
+    // Starts batches in the next turn of the event loop, so that transactions that arrive in the same turn can share a
+    // commit.
     this.#starting ??= nextEventLoopTurn().then(() => {
       this.#starting = undefined;
       this.#startBatches();
@@ -171,8 +175,8 @@ export class PostgresGroupCommit {
   }
 
   /**
-   * Returns the transactions that do not need to wait for a running batch of this process or for an earlier transaction
-   * in the queue.
+   * Returns the transactions that conflict with no running batch of this process and with no earlier one of `turns`
+   * that must itself wait. The result may contain transactions that conflict with each other.
    */
   #unblocked(turns: readonly PostgresTurn[]): PostgresTurn[] {
     const held = this.#slots.filter(({ busy }) => busy !== undefined).map(({ locks }) => locks);
@@ -218,14 +222,20 @@ export class PostgresGroupCommit {
     return this.#slots.some(({ session }) => session?.broken === false);
   }
 
-  /** Returns transactions that have not begun to the queue, ahead of transactions that arrived later. */
+  /**
+   * Puts transactions that have not begun back into the queue: at its front if one of them is urgent, otherwise after
+   * the last urgent one that waits.
+   */
   #putBack(turns: readonly PostgresTurn[]): void {
     const isUrgent = turns.some(({ urgent }) => urgent);
     const at = isUrgent ? 0 : this.#waiting.findLastIndex(({ urgent }) => urgent) + 1;
     this.#waiting.splice(at, 0, ...turns);
   }
 
-  /** Runs the transactions of a batch, and transactions that arrive in the meantime and need no further locks. */
+  /**
+   * Runs the transactions of a batch, then waiting transactions that need no further locks, including those that arrive
+   * in the meantime.
+   */
   async #serveBatch(
     { locks }: WriteSlot,
     batch: PostgresCommitBatch,

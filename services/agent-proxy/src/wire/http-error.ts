@@ -21,12 +21,12 @@ export interface ErrorFacts {
   readonly param: string | null;
 }
 
-/** An error in the shape of OpenAI. */
+/** An error body in the format of the OpenAI API. */
 export function openAiError({ message, type, code, param }: ErrorFacts): object {
   return { error: { message, type, code, param } };
 }
 
-/** An error in the shape of Anthropic, with the code as an additional field. */
+/** An error body in the format of the Anthropic API, with the code as an additional field. */
 export function anthropicError({ status, message, code }: ErrorFacts): object {
   const type = ANTHROPIC_TYPES[status] ?? 'api_error';
   return { type: 'error', error: { type, message, code } };

@@ -29,9 +29,10 @@ export class OutputLimit {
   }
 
   /**
-   * Adds the content of a chunk and returns whether the answer now exceeds the limit of tokens or of chunks. Tokens are
-   * counted only when the answer may exceed the limit and at least `COUNTED_BYTES` bytes are uncounted. Until then, the
-   * number of bytes is an upper bound, because a token has at least one byte.
+   * Adds the content of a chunk and returns whether the answer is known to exceed the limit of tokens or of chunks. The
+   * number of bytes is an upper bound of the number of tokens, because a token has at least one byte. Tokens are
+   * counted only when this bound exceeds the limit and at least `COUNTED_BYTES` bytes are uncounted, so an excess in
+   * fewer bytes is detected later or not at all.
    */
   async exceedsWith(content: string): Promise<boolean> {
     this.#chunks += 1;

@@ -25,7 +25,7 @@ export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) =>
       done(await listRecords(options, io));
     });
   withFormat(withClientOptions(audit.command('show <record>')))
-    .description('Show every fact of a record.')
+    .description('Show all fields of a record.')
     .action(async (record: string, options: ClientOptions & FormatOptions) => {
       const { showRecord } = await import('./read-records.ts');
       done(await showRecord(record, options, io));

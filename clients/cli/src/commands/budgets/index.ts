@@ -24,7 +24,7 @@ export const budgetCommands: CommandGroup = (program, io, done) => {
 
   withBudget(withFormat(withClientOptions(budgets.command('set'))))
     .description('Set the caps of a run in progress, a session, or each day or month of a tenant.')
-    .option('--run <id>', 'the run, such as to raise its budget before it is exhausted')
+    .option('--run <id>', 'the run; for example, to raise its budget before it is exhausted')
     .option('--session <id>', 'the session')
     .option('--day', 'each UTC day of the tenant; needs the role operator')
     .option('--month', 'each UTC month of the tenant; needs the role operator')

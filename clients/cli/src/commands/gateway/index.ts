@@ -8,12 +8,18 @@ export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) 
   const gateway = program.command('gateway').description('Conformance of tool gateways.');
   withFormat(gateway.command('verify <address>'))
     .description('Run the conformance suite against a tool gateway.')
-    .option('--tables <folder>', 'another suite: tools.yaml, and tables in tables/')
+    .option(
+      '--tables <folder>',
+      'folder of another suite: tools.yaml, and files with test cases in tables/',
+    )
     .option('--supervisor <address>', 'listener of the simulated supervisor', '127.0.0.1:50051')
     .option('--worker <address>', 'listener of the simulated agent worker', '127.0.0.1:50055')
     .option('--tools <address>', 'listener of the tool provider', '127.0.0.1:50061')
     .option('--wait <seconds>', 'time limit for the gateway to become ready', readSeconds, 60)
-    .option('--only <text>', 'only tables whose name contains the text')
+    .option(
+      '--only <text>',
+      'run only the tables (files with test cases) whose name contains the text',
+    )
     .option(
       '--restart-command <command>',
       'command that kills the gateway (kill -9) and restarts it; if not set, crash cases are skipped',

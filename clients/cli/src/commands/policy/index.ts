@@ -18,7 +18,7 @@ export const policyCommands: CommandGroup = (program, io, done) => {
     });
 
   withFormat(policy.command('test'))
-    .description('Run the tables (*-tests.yaml) of a folder against its policy.yaml.')
+    .description('Run the policy tests (*-tests.yaml) of a folder against its policy.yaml.')
     .argument('<dir>')
     .option('--verbose', 'also print rows that pass')
     .action(async (folder: string, options: TestOptions) => {
@@ -29,7 +29,10 @@ export const policyCommands: CommandGroup = (program, io, done) => {
   withFormat(policy.command('explain'))
     .description('Print which rule decides on an action, and why earlier rules did not match.')
     .argument('<file>')
-    .requiredOption('--action <json>', 'such as {"tool":"pay","args":{"amount":5}}')
+    .requiredOption(
+      '--action <json>',
+      'the proposed action, such as {"tool":"pay","args":{"amount":5}}',
+    )
     .option('--facts <json>', 'values of facts; other facts have their initial value', '{}')
     .option('--agent <name>', 'the agent that proposes the action', 'agent')
     .option('--tenant <name>', 'its tenant', 'tenant')

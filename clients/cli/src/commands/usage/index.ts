@@ -11,7 +11,12 @@ import type { UsageOptions } from './query-usage.ts';
 export const usageCommands: CommandGroup = (program, io, done) => {
   withFormat(withClientOptions(program.command('usage')))
     .description('Sum settled usage; usage of calls in flight is not included.')
-    .option('--by <dimension,...>', `one row for each ${GROUPS.join(', ')}`, groupsOf, [])
+    .option(
+      '--by <dimension,...>',
+      `group the rows by one or more of ${GROUPS.join(', ')}`,
+      groupsOf,
+      [],
+    )
     .option('--since <time>', 'settled at or after this time, such as 2026-11-01 (UTC)', timeOf)
     .option('--until <time>', 'settled before this time', timeOf)
     .option('--tenant <tenant>', 'another tenant; needs the role operator')

@@ -115,7 +115,10 @@ function refusalFacts({ refuseTime, ...attempt }: RefusedAttempt): AuditFacts {
 
 type ReportedReceipt =
   | { readonly kind: 'receipt'; readonly receipt: Receipt }
-  /** The receipt may be valid, but its key is not available yet; the gateway sends it again. */
+  /**
+   * The receipt cannot be verified, because its key is unavailable, unknown or retired; it is not acknowledged, so the
+   * gateway sends it again.
+   */
   | { readonly kind: 'later' }
   | { readonly kind: 'never'; readonly id: string };
 

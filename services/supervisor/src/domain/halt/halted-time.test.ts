@@ -15,7 +15,10 @@ const period: fc.Arbitrary<Period> = fc
   .tuple(fc.nat(MINUTES), fc.nat(MINUTES))
   .map(([a, b]) => ({ from: Math.min(a, b), to: Math.max(a, b) }));
 
-/** Returns the total minutes that lifting all halts adds. */
+/**
+ * Returns the total number of minutes by which lifting all halts extends an approval that has been waiting since
+ * `waitingSince`.
+ */
 function added(halts: readonly Period[], waitingSince: number): number {
   const lifts = halts.map((halt) => {
     const others = halts.filter((other) => other.from <= halt.to && other.to > halt.to);
@@ -29,7 +32,7 @@ function added(halts: readonly Period[], waitingSince: number): number {
   return lifts.reduce((sum, minutes) => sum + minutes, 0);
 }
 
-it('adds the whole time of overlapping halts, whichever is lifted first (SV-5, SV-9)', () => {
+it('extends an approval by the whole time of overlapping halts, whichever is lifted first (SV-5, SV-9)', () => {
   expect(
     added(
       [
@@ -59,7 +62,7 @@ it('adds the whole time of overlapping halts, whichever is lifted first (SV-5, S
   ).toBe(3);
 });
 
-it('adds exactly the minutes in which any halt was in force (SV-5, SV-9)', () => {
+it('extends an approval by exactly those minutes of its wait in which a halt was in force (SV-5, SV-9)', () => {
   const halts = fc.uniqueArray(period, { selector: ({ to }) => to, maxLength: 6 });
   fc.assert(
     fc.property(halts, fc.nat(MINUTES), (periods, waitingSince) => {

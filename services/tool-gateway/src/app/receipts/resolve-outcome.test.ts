@@ -13,7 +13,7 @@ it('logs the resolution of an unknown outcome only after its commit (TG-5)', asy
     maxToolCalls: 10,
   });
   await beginCall({ ...context, registry, deadReplicas: new Set() }, call);
-  // No request works on the call, so its outcome is unknown.
+  // No request of this process executes the call, so recoverCalls records that its outcome is unknown.
   await recoverCalls(context);
   const rolledBack: Pick<GatewayStore, 'transaction'> = {
     transaction: (work, options) =>

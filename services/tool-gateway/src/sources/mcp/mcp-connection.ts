@@ -145,9 +145,10 @@ export class McpConnection {
     this.#limitMessages(transport);
     client.onclose = () => this.#lost(client);
     client.onerror = (error) => {
-      // After a restart of an HTTP server, the notification stream fails first, with status 404. The connection is
-      // closed in the next turn of the event loop, so that a call that failed with the same status, and thus did not
-      // run, ends first.
+      // After a restart of an HTTP server, the notification stream fails first, with status 404. A call in flight then
+      // fails with the same status, which shows that the server did not execute it. If the connection were closed at
+      // once, this call would fail with an error that leaves its outcome unknown. The connection is therefore closed in
+      // the next turn of the event loop.
       const isUnknownSession = error instanceof SdkHttpError && error.status === 404;
       if (isUnknownSession) setImmediate(() => void this.drop(client));
     };
@@ -181,7 +182,8 @@ export class McpConnection {
     clearTimeout(this.#timer);
     const due = Math.max(ms, this.#notBefore - performance.now());
     this.#timer = setTimeout(() => {
-      // The back-off has been extended if a connection attempt failed after the timer was set.
+      // The timer may fire slightly early, and `suspend` extends the back-off without setting the timer again if there
+      // is no connection.
       if (performance.now() < this.#notBefore) this.#connectIn(0);
       else this.client().catch(() => undefined);
     }, due).unref();

@@ -52,7 +52,7 @@ export type HumanApproval = Message<"writ.review.v1.HumanApproval"> & {
   decidedBy: string;
 
   /**
-   * Time.
+   * Time of the decision.
    *
    * @generated from field: google.protobuf.Timestamp decide_time = 5;
    */
@@ -97,7 +97,7 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   callId: string;
 
   /**
-   * Step of the proposal, from 1; zero for a final answer that the agent composed after its last step.
+   * Step of the proposal, from 1; zero for the first final answer that the agent composed after its last step.
    *
    * @generated from field: uint32 step = 3;
    */

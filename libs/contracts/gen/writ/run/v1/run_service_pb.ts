@@ -551,14 +551,16 @@ export type IssueRunTokenResponse = Message<"writ.run.v1.IssueRunTokenResponse">
   expireTime?: Timestamp | undefined;
 
   /**
-   * Base URL of the model endpoint, such as http://127.0.0.1:8081/v1; empty when WRIT_AGENT_PROXY_URL is not set.
+   * Base URL of the model endpoint, such as http://127.0.0.1:8081/v1: WRIT_AGENT_PROXY_URL or, if it is not set and all
+   * services run in one process, the URL of agent-proxy in this process; otherwise empty.
    *
    * @generated from field: string model_base_url = 3;
    */
   modelBaseUrl: string;
 
   /**
-   * URL of the MCP endpoint, such as http://127.0.0.1:8081/mcp; empty when WRIT_AGENT_PROXY_URL is not set or does not end in /v1.
+   * URL of the MCP endpoint, such as http://127.0.0.1:8081/mcp; empty when model_base_url is empty or does not end in
+   * /v1.
    *
    * @generated from field: string mcp_url = 4;
    */

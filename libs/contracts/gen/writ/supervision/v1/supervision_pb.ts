@@ -88,7 +88,7 @@ export const SpawnBudgetSchema: GenMessage<SpawnBudget> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 1);
 
 /**
- * ExecutionBudget caps what one agent, or one run, may spend. Unset means
+ * ExecutionBudget caps what an agent, a run, a session, or a tenant per day or month may spend. Unset means
  * unlimited in that dimension; zero means zero.
  *
  * @generated from message writ.supervision.v1.ExecutionBudget
@@ -260,7 +260,7 @@ export const Priority = {
   HIGH: 4,
 
   /**
-   * Weight 8: may preempt all lower priorities.
+   * Weight 8: may preempt lower priorities, including HIGH.
    *
    * @generated from enum value: PRIORITY_CRITICAL = 5;
    */
