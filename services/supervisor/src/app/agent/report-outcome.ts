@@ -1,12 +1,12 @@
 import type { CallContext } from '@writ/rpc';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
-import { activeMsAt } from '../../domain/clock/active-clock.ts';
-import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import {
-  checkOutcome,
+  checkReportedOutcome,
   type OutcomeEvidence,
   type ReportedOutcome,
-} from '../../domain/run/check-outcome.ts';
+} from '../../domain/agent/check-reported-outcome.ts';
+import { activeMsAt } from '../../domain/clock/active-clock.ts';
+import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { type AgentRow, clockOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { deadlineOf } from '../../store/agent/deadline.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
@@ -28,7 +28,7 @@ export interface OutcomeReport {
 /**
  * Ends the calling agent, unless its ending is already recorded. Returns the recorded stop reason and the approved
  * answer, if any.
- * @throws the errors of admitAgent, checkOutcome and `recordCarried`
+ * @throws the errors of admitAgent, checkReportedOutcome and `recordCarried`
  */
 export async function reportOutcome(
   context: SupervisorContext,
@@ -41,7 +41,7 @@ export async function reportOutcome(
     await recordCarried(tx);
     await recordHeldEvents(tx, keyOf(agent));
     const { stopReason, callId } = reported;
-    const checked = checkOutcome(reported, await evidence(tx, agent, callId));
+    const checked = checkReportedOutcome(reported, await evidence(tx, agent, callId));
     await recordEnding(trx, { ...keyOf(agent), stopReason, callId, detail, ...checked }, at);
     const recorded = await loadAgent(trx, keyOf(agent));
     const { ending_stop_reason, ending_answer: answer } = recorded;

@@ -1,6 +1,6 @@
 import type { EffectsView } from '@writ/policy';
 import type { Tx } from '../../context.ts';
-import { countEffects } from '../../domain/result/effects.ts';
+import { countEffects } from '../../domain/result/count-effects.ts';
 import { effectsOf } from '../../store/review/decisions-with-receipts.ts';
 import type { ReviewSubject } from './review-subject.ts';
 

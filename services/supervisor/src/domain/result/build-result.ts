@@ -1,5 +1,5 @@
 import { argsHash, omitUndefined, outcomeOf } from '@writ/kernel';
-import { countEffects, isNothingDone } from './effects.ts';
+import { countEffects, isNothingDone } from './count-effects.ts';
 import { handoffFailure, handoffObservation } from './handoff.ts';
 import { actionName, isCall, type RecordedAction } from './recorded-action.ts';
 import type { DecisionRecord, ReceiptRecord, ResultRecords } from './result-records.ts';

@@ -1,6 +1,6 @@
 import type { CallKey, RunKey } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
-import type { EffectRecord } from '../../domain/result/effects.ts';
+import type { EffectRecord } from '../../domain/result/count-effects.ts';
 import type { SupervisorReader } from '../supervisor-store.ts';
 import { callKeyOf } from './decisions.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkOutcome, type OutcomeEvidence } from './check-outcome.ts';
+import { checkReportedOutcome, type OutcomeEvidence } from './check-reported-outcome.ts';
 
 const NOW = new Date('2026-02-26T10:00:00Z');
 const NOTHING: OutcomeEvidence = {
@@ -13,9 +13,12 @@ const NOTHING: OutcomeEvidence = {
   deadlineAt: null,
 };
 const check = (stopReason: string, evidence: Partial<OutcomeEvidence> = {}) =>
-  checkOutcome({ stopReason, phase: 'worker', callId: 'op-1' }, { ...NOTHING, ...evidence });
+  checkReportedOutcome(
+    { stopReason, phase: 'worker', callId: 'op-1' },
+    { ...NOTHING, ...evidence },
+  );
 
-describe('checkOutcome', () => {
+describe('checkReportedOutcome', () => {
   it('confirms a stop reason by the decision, with its phase (SV-7)', () => {
     const stopReason = 'supervisor_block:no';
     expect(check(stopReason, { decision: { stopReason, phase: 'supervisor' } })).toEqual({

@@ -38,7 +38,10 @@ const NOT_REPORTABLE = ['success', 'nothing_done', 'closed', 'paused', 'cancelle
  * because a worker can always stop, but it is marked as unverified.
  * @throws InvalidRequestError INVALID_STOP_REASON, OUTCOME_NOT_REPORTABLE
  */
-export function checkOutcome(reported: ReportedOutcome, evidence: OutcomeEvidence): CheckedOutcome {
+export function checkReportedOutcome(
+  reported: ReportedOutcome,
+  evidence: OutcomeEvidence,
+): CheckedOutcome {
   const { stopReason, phase } = reported;
   const field = 'stop_reason';
   if (!isStopReason(stopReason)) {
