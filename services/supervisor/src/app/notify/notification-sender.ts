@@ -1,6 +1,7 @@
-import { backoffMs, type Clock, WakeableLoop } from '@writ/kernel';
+import { type Clock, WakeableLoop } from '@writ/kernel';
 import { EgressRefusal, guardedRequest } from '@writ/service';
 import type { Telemetry } from '@writ/telemetry';
+import { retryDelayMs, stateAfter } from '../../domain/notify/next-attempt.ts';
 import { type Notification, slackBody, standardBody } from '../../domain/notify/notification.ts';
 import { webhookHeaders } from '../../domain/notify/sign.ts';
 import {
@@ -26,9 +27,6 @@ const MAX_READ = 200;
 const AT_ONCE = 4;
 /** Maximum number of endpoints that receive notifications at the same time. */
 const MAX_ENDPOINTS = 250;
-/** Maximum number of attempts; with the delays below, they span a little more than a day. */
-const MAX_ATTEMPTS = 60;
-const MAX_DELAY_MS = 60 * 60_000;
 /**
  * How long delivered and failed notifications are kept after they were recorded, ms, so that a repeated event does not
  * add another one.
@@ -166,21 +164,20 @@ export class NotificationSender {
   async #record(row: NotificationRow, problem: string | undefined): Promise<void> {
     const { store, clock, telemetry, config } = this.#parts;
     const attempt = row.attempts + 1;
-    const isOver = problem === 'no_endpoint' || attempt >= MAX_ATTEMPTS;
-    const delivered = problem === undefined;
-    const state = delivered ? 'delivered' : isOver ? 'failed' : 'open';
-    const limits = { baseMs: config.notifyRetryMs, maxMs: MAX_DELAY_MS };
-    const next = new Date(clock.now().getTime() + backoffMs(attempt, limits));
+    const isRetryable = problem !== 'no_endpoint';
+    const state = stateAfter({ attempt, problem, isRetryable });
+    const next = new Date(clock.now().getTime() + retryDelayMs(attempt, config.notifyRetryMs));
     await store.transaction(
       (trx) => saveNotification(trx, row, { state, problem: problem ?? '', next_attempt_at: next }),
       { resource: RESOURCE, background: true },
     );
     const { notification_id: id, tenant, endpoint } = row;
     const fields = { notification_id: id, tenant, endpoint, attempt };
-    const result = delivered ? 'delivered' : isOver ? 'failed' : 'retried';
+    const result = state === 'open' ? 'retried' : state;
     telemetry.metrics.count('notifications', { 'writ.tenant': tenant, 'writ.state': result });
-    if (delivered) telemetry.log.info(fields, 'notification delivered');
-    else if (isOver) telemetry.log.error({ ...fields, problem }, 'notification given up');
+    if (state === 'delivered') telemetry.log.info(fields, 'notification delivered');
+    else if (state === 'failed')
+      telemetry.log.error({ ...fields, problem }, 'notification given up');
     else telemetry.log.warn({ ...fields, problem }, 'notification failed; retrying');
   }
 

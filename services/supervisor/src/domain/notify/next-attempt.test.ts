@@ -1,0 +1,26 @@
+import { describe, expect, it, vi } from 'vitest';
+import { type DeliveryAttempt, retryDelayMs, stateAfter } from './next-attempt.ts';
+
+const HOUR_MS = 60 * 60_000;
+
+describe('a notification after an attempt', () => {
+  it.each<[string, DeliveryAttempt]>([
+    ['delivered', { attempt: 60, problem: undefined, isRetryable: true }],
+    ['open', { attempt: 59, problem: 'status_503', isRetryable: true }],
+    ['failed', { attempt: 60, problem: 'status_503', isRetryable: true }],
+    ['failed', { attempt: 1, problem: 'no_endpoint', isRetryable: false }],
+  ])('is %s after %j (PE-2)', (state, attempt) => {
+    expect(stateAfter(attempt)).toBe(state);
+  });
+
+  it('is attempted for about a day on average, with delays of at most an hour (PE-2)', () => {
+    const delays = (random: number): number[] => {
+      vi.spyOn(Math, 'random').mockReturnValue(random);
+      return Array.from({ length: 59 }, (_, index) => retryDelayMs(index + 1, 5_000));
+    };
+    expect(Math.max(...delays(1))).toBe(HOUR_MS);
+    const hours = delays(0.5).reduce((sum, delay) => sum + delay, 0) / HOUR_MS;
+    expect(hours).toBeGreaterThan(24);
+    expect(hours).toBeLessThan(26);
+  });
+});
