@@ -31,6 +31,21 @@ export class McpLimitError extends Error {
   override readonly name = 'McpLimitError';
 }
 
+/**
+ * Checks the list of tools that a server offers.
+ * @throws McpLimitError
+ */
+export function assertToolsWithinLimits(tools: readonly object[]): void {
+  const { tools: most, toolBytes } = MCP_LIMITS;
+  if (tools.length > most) {
+    throw new McpLimitError(`offers ${tools.length} tools; the limit is ${most}`);
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(tools));
+  if (bytes > toolBytes) {
+    throw new McpLimitError(`describes its tools in ${bytes} bytes; the limit is ${toolBytes}`);
+  }
+}
+
 /** Counts the notifications and requests of a server in windows of {@link MCP_LIMITS}.windowMs. */
 export class MessageRate {
   #since = Number.NEGATIVE_INFINITY;

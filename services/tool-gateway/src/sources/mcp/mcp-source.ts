@@ -20,7 +20,7 @@ import {
   toJsonAnswer,
 } from '../source.ts';
 import { McpConnection, McpUnreachableError } from './mcp-connection.ts';
-import { MCP_LIMITS, McpLimitError } from './mcp-limits.ts';
+import { assertToolsWithinLimits, MCP_LIMITS, McpLimitError } from './mcp-limits.ts';
 import { mcpName, nameAtServer } from './mcp-name.ts';
 import type { McpServer } from './mcp-transport.ts';
 
@@ -103,7 +103,7 @@ async function offer(
 ): Promise<OfferedTools> {
   const client = await connection.client();
   const { tools } = await client.listTools(undefined, { timeout: LIST_MS });
-  assertOfferWithinLimits(tools);
+  assertToolsWithinLimits(tools);
   return Object.fromEntries(
     tools.map(({ name, description = '', inputSchema }) => [
       mcpName(source, name),
@@ -115,17 +115,6 @@ async function offer(
       },
     ]),
   );
-}
-
-function assertOfferWithinLimits(tools: readonly object[]): void {
-  const { tools: most, toolBytes } = MCP_LIMITS;
-  if (tools.length > most) {
-    throw new McpLimitError(`offers ${tools.length} tools; the limit is ${most}`);
-  }
-  const bytes = Buffer.byteLength(JSON.stringify(tools));
-  if (bytes > toolBytes) {
-    throw new McpLimitError(`describes its tools in ${bytes} bytes; the limit is ${toolBytes}`);
-  }
 }
 
 async function invoke(
