@@ -1,6 +1,7 @@
 import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
-import { createEdge, endless, partialRoute } from '@writ/rpc';
+import { endless, partialRoute } from '@writ/rpc';
+import { createEdge } from '@writ/rpc/edge';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { callerPrograms, callProgram } from './caller-program.ts';

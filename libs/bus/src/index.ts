@@ -14,8 +14,6 @@ export {
   createInProcessBus,
   type InProcessBusOptions,
 } from './in-process-bus.ts';
-export { createNatsBus } from './nats/nats-bus.ts';
-export type { NatsBusOptions } from './nats/options.ts';
 export {
   type NatsUser,
   natsAuthorization,

@@ -1,13 +1,8 @@
 import type { NatsServer } from '@writ/testing/nats';
 import { startNatsServer } from '@writ/testing/nats';
 import { expect } from 'vitest';
-import {
-  type Bus,
-  type BusFailure,
-  type BusMessage,
-  createInProcessBus,
-  createNatsBus,
-} from '../src/index.ts';
+import { type Bus, type BusFailure, type BusMessage, createInProcessBus } from '../src/index.ts';
+import { createNatsBus } from '../src/nats/index.ts';
 
 /** A bus of one test, whose subjects begin with a unique token. */
 export interface BusUnderTest {

@@ -5,7 +5,8 @@ import { connect } from '@nats-io/transport-node';
 import { startFaultProxy } from '@writ/testing/faults';
 import { isNatsAvailable, type NatsServer, startNatsServer } from '@writ/testing/nats';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Bus, type BusMessage, createNatsBus, type NatsBusOptions } from '../src/index.ts';
+import type { Bus, BusMessage } from '../src/index.ts';
+import { createNatsBus, type NatsBusOptions } from '../src/nats/index.ts';
 import { keeper, waiter } from './handlers.ts';
 
 const reason = (error: unknown) => (error as { readonly reason?: string }).reason;

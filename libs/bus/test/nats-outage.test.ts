@@ -10,13 +10,13 @@ import {
 import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
-  createNatsBus,
   HOOK_EMITTER_NAMES,
   HOOK_EMITTERS,
   HOOK_SUBJECTS,
   type HookEmitter,
   hookSubject,
 } from '../src/index.ts';
+import { createNatsBus } from '../src/nats/index.ts';
 
 const RUNS = ['r1', 'r2', 'r3'];
 const ROUNDS = 12;

@@ -2,7 +2,8 @@ import { AckPolicy, type JetStreamClient, jetstream, jetstreamManager } from '@n
 import { connect } from '@nats-io/transport-node';
 import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Bus, createNatsBus, HOOK_SUBJECTS, hookStream, hookSubject } from '../src/index.ts';
+import { type Bus, HOOK_SUBJECTS, hookStream, hookSubject } from '../src/index.ts';
+import { createNatsBus } from '../src/nats/index.ts';
 
 const { name: STREAM } = hookStream('supervisor');
 const DURABLE = 'timeline';

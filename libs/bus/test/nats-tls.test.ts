@@ -5,7 +5,8 @@ import { newId } from '@writ/kernel';
 import { generateTestCertificates, type TestCertificates } from '@writ/testing/certificates';
 import { isNatsAvailable, type NatsServer, startNatsServer } from '@writ/testing/nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createNatsBus, HOOK_STREAMS, hookSubject } from '../src/index.ts';
+import { HOOK_STREAMS, hookSubject } from '../src/index.ts';
+import { createNatsBus } from '../src/nats/index.ts';
 
 describe.skipIf(!isNatsAvailable())('NATS over TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-nats-tls-'));

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createNatsBus, HOOK_SUBJECTS, hookSubject } from '../src/index.ts';
+import { HOOK_SUBJECTS, hookSubject } from '../src/index.ts';
+import { createNatsBus } from '../src/nats/index.ts';
 
 const ROUNDS = 12;
 

@@ -4,7 +4,6 @@ import { isNatsAvailable, type NatsServer, startNatsServer } from '@writ/testing
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   type BusFailure,
-  createNatsBus,
   HOOK_EMITTER_NAMES,
   HOOK_EMITTERS,
   HOOK_STREAMS,
@@ -20,6 +19,7 @@ import {
   SERVICE_USERS,
   TIMELINE_CONSUMER,
 } from '../src/index.ts';
+import { createNatsBus } from '../src/nats/index.ts';
 import { keeper } from './handlers.ts';
 
 const POOL = {

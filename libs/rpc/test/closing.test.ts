@@ -1,7 +1,8 @@
 import { createServer } from 'node:net';
 import { UnavailableError } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
-import { createEdge, createRpcServer, endless } from '../src/index.ts';
+import { createEdge } from '../src/edge/index.ts';
+import { createRpcServer, endless } from '../src/index.ts';
 import {
   ALLOWED,
   clientOf,

@@ -5,7 +5,7 @@ import { createClient } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { describe, expect, it } from 'vitest';
-import type { EdgeOptions } from '../src/index.ts';
+import type { EdgeOptions } from '../src/edge/index.ts';
 import { KEY, START, type Started, start } from './fixture.ts';
 
 const HEADERS = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };

@@ -3,7 +3,8 @@ import { Agent, type ClientRequest, get as httpGet, type IncomingMessage } from 
 import { connect } from 'node:http2';
 import { RunService, type WatchRunResponse } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type EdgeOptions, type EventStream, endless, type StreamHandler } from '../src/index.ts';
+import type { EdgeOptions, EventStream } from '../src/edge/index.ts';
+import { endless, type StreamHandler } from '../src/index.ts';
 import { KEY, start } from './fixture.ts';
 
 const STREAM: EventStream = {

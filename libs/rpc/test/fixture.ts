@@ -2,13 +2,12 @@ import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UnauthenticatedError } from '@writ/kernel';
 import { createTelemetry, InMemorySpans, type Telemetry } from '@writ/telemetry';
 import { onTestFinished } from 'vitest';
+import { createEdge, type EdgeOptions } from '../src/edge/index.ts';
 import {
   type CallOptions,
   type ClosableRpcClient,
-  createEdge,
   createRpcClient,
   createRpcServer,
-  type EdgeOptions,
   type Gate,
   type Handlers,
   Loopback,

@@ -4,7 +4,8 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { OverloadedError } from '@writ/kernel';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Gate, reserved, type WebHook } from '../src/index.ts';
+import type { WebHook } from '../src/edge/index.ts';
+import { type Gate, reserved } from '../src/index.ts';
 import { ALLOWED, drained, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 describe.each(TRANSPORTS)('over %s', (transport) => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
-import { staticFiles } from '../src/index.ts';
+import { staticFiles } from '../src/edge/index.ts';
 import { start } from './fixture.ts';
 
 interface Answer {

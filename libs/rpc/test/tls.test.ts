@@ -8,7 +8,8 @@ import { issueCertificate } from '@writ/certs';
 import { isWritError } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, vi } from 'vitest';
-import { createEdge, createRpcServer, type GateCall, TlsFiles } from '../src/index.ts';
+import { createEdge } from '../src/edge/index.ts';
+import { createRpcServer, type GateCall, TlsFiles } from '../src/index.ts';
 import { type Certificates, certificates } from './certificates.ts';
 import { clientOf, rejection, START, start } from './fixture.ts';
 

@@ -1,6 +1,7 @@
 import { keyRoute } from '@writ/identity';
 import { PermissionDeniedError } from '@writ/kernel';
-import { createEdge, TlsFiles } from '@writ/rpc';
+import { TlsFiles } from '@writ/rpc';
+import { createEdge } from '@writ/rpc/edge';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { KeyRunCache } from './app/access/key-run-cache.ts';
 import { SubAgents } from './app/access/sub-agents.ts';

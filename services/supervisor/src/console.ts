@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { OidcSettings } from '@writ/identity';
 import { omitUndefined } from '@writ/kernel';
-import { staticFiles, type WebHook } from '@writ/rpc';
+import { staticFiles, type WebHook } from '@writ/rpc/edge';
 
 const MISSING =
   'The console is not built: run `npm run console` in the repository, or set WRIT_CONSOLE_DIR to its files; the API is available.';

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { AUDIT_CHECKPOINT_SUBJECTS, HOOK_SUBJECTS, TIMELINE_CONSUMER } from '@writ/bus';
 import { API_KEYS_FILE, assertRows, createOidc, openApiKeys, publicGate } from '@writ/identity';
-import { createEdge, type Route, type RpcServer, TlsFiles } from '@writ/rpc';
+import { type Route, type RpcServer, TlsFiles } from '@writ/rpc';
+import { createEdge } from '@writ/rpc/edge';
 import { defineService, type ServiceHost, Sweeper, tracedHandlers } from '@writ/service';
 import { ClockKeeper } from './app/agent/clock-keeper.ts';
 import { expireApprovals } from './app/approval/expire-approvals.ts';

@@ -1,15 +1,14 @@
 import {
   type Bus,
   createInProcessBus,
-  createNatsBus,
   HOOK_STREAMS,
   hookStream,
-  type NatsBusOptions,
   OBSERVED_STREAM,
   OBSERVER,
   type StreamPlan,
   TIMELINE_CONSUMER,
 } from '@writ/bus';
+import type { NatsBusOptions } from '@writ/bus/nats';
 import type { ServiceName } from '@writ/identity';
 import { omitUndefined } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
@@ -33,6 +32,7 @@ export async function openBus(
       onError: (error, failure) => log.warn({ err: error, ...failure }, 'event handler failed'),
     });
   }
+  const { createNatsBus } = await loadNats();
   const isSupervisor = name === 'supervisor';
   return await createNatsBus({
     ...connectionOf(nats, name),
@@ -54,12 +54,18 @@ export async function openObserverBus(
   nats: NatsAccess,
   onError: (error: unknown) => void,
 ): Promise<Bus> {
+  const { createNatsBus } = await loadNats();
   return await createNatsBus({
     ...connectionOf(nats, OBSERVER),
     streams: [OBSERVED_STREAM],
     createsStreams: false,
     onError,
   });
+}
+
+/** Loads the NATS client, which a process without NATS does not need. */
+function loadNats(): Promise<typeof import('@writ/bus/nats')> {
+  return import('@writ/bus/nats');
 }
 
 function connectionOf(

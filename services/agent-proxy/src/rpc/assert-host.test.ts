@@ -1,4 +1,4 @@
-import type { WebRequest } from '@writ/rpc';
+import type { WebRequest } from '@writ/rpc/edge';
 import { expect, it } from 'vitest';
 import { assertHost } from './assert-host.ts';
 

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { PermissionDeniedError } from '@writ/kernel';
-import type { WebRequest } from '@writ/rpc';
+import type { WebRequest } from '@writ/rpc/edge';
 
 /**
  * Rejects requests that web pages in a browser send, and requests with an unknown Host header, which DNS rebinding

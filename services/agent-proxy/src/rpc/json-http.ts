@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '@writ/kernel';
-import type { WebRequest, WebResponse } from '@writ/rpc';
+import type { WebRequest, WebResponse } from '@writ/rpc/edge';
 
 /** Largest body, bytes: the limit of a model call in the contract of the meter. */
 const MAX_BODY = 3 * 1024 * 1024;

@@ -1,4 +1,4 @@
-import { markAuthenticated, type WebResponse } from '@writ/rpc';
+import { markAuthenticated, type WebResponse } from '@writ/rpc/edge';
 import { type Authorized, beginRequest, endRequest } from '../app/access/authorize.ts';
 import type { RequestInProgress } from '../app/agent/requests-in-progress.ts';
 import type { ProxyContext } from '../context.ts';

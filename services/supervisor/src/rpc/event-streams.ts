@@ -8,7 +8,7 @@ import {
   type WatchRunResponse,
   type WatchRunsResponse,
 } from '@writ/contracts/writ/run/v1/run_service_pb';
-import type { EventStream } from '@writ/rpc';
+import type { EventStream } from '@writ/rpc/edge';
 
 /** The watches that the public listener also serves as server-sent events and JSON lines (SYS-2). */
 export const EVENT_STREAMS: readonly EventStream[] = [

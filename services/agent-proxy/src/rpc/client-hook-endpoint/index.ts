@@ -1,5 +1,5 @@
 import { InvalidRequestError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
-import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
+import type { WebHook, WebRequest, WebResponse } from '@writ/rpc/edge';
 import { authorize } from '../../app/access/authorize.ts';
 import { recordClientResult } from '../../app/client-tools/record-result.ts';
 import { reviewHookedCall } from '../../app/client-tools/review-hooked-call.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { AuthInfo } from '@modelcontextprotocol/server';
 import type { AgentKey } from '@writ/kernel';
-import type { WebResponse } from '@writ/rpc';
+import type { WebResponse } from '@writ/rpc/edge';
 import type { RequestInProgress } from '../../app/agent/requests-in-progress.ts';
 import { markToolDelivered, type NumberedCall } from '../../app/tools/number-call.ts';
 import type { ProxyContext } from '../../context.ts';

@@ -1,7 +1,7 @@
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import { InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
-import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
+import type { WebHook, WebRequest, WebResponse } from '@writ/rpc/edge';
 import { authorize } from '../../app/access/authorize.ts';
 import type { ProxyContext } from '../../context.ts';
 import { mcpErrorOf } from '../../wire/mcp-error.ts';

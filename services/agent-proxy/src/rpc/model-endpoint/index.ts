@@ -1,5 +1,5 @@
 import { NotFoundError } from '@writ/kernel';
-import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
+import type { WebHook, WebRequest, WebResponse } from '@writ/rpc/edge';
 import type { ProxyContext } from '../../context.ts';
 import { COUNTED, DIALECTS, dialectOf } from '../../wire/dialects/index.ts';
 import { httpErrorOf } from '../../wire/http-error.ts';

@@ -1,4 +1,4 @@
-import type { WebRequest, WebResponse } from '@writ/rpc';
+import type { WebRequest, WebResponse } from '@writ/rpc/edge';
 import { authorize } from '../../app/access/authorize.ts';
 import { modelsOf } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { CancellationError } from '@writ/kernel';
-import type { WebResponse } from '@writ/rpc';
+import type { WebResponse } from '@writ/rpc/edge';
 import type { Dialect } from '../../wire/dialects/dialect.ts';
 import type { HttpError } from '../../wire/http-error.ts';
 import { sendJson } from '../json-http.ts';

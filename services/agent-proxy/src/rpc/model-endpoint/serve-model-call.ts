@@ -7,7 +7,7 @@ import {
   type JsonObject,
   parseJsonStrict,
 } from '@writ/kernel';
-import type { WebRequest, WebResponse } from '@writ/rpc';
+import type { WebRequest, WebResponse } from '@writ/rpc/edge';
 import { authorize } from '../../app/access/authorize.ts';
 import { reviewedCall } from '../../app/client-tools/review-answer.ts';
 import {

@@ -1,6 +1,6 @@
 import { ResponseAccess } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { InvalidRequestError, NotFoundError } from '@writ/kernel';
-import type { WebRequest, WebResponse } from '@writ/rpc';
+import type { WebRequest, WebResponse } from '@writ/rpc/edge';
 import { type Authorized, authorize } from '../../app/access/authorize.ts';
 import { accessResponse } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
