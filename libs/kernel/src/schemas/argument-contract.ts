@@ -44,32 +44,46 @@ const cache = new ByteCache<ArgumentContract>({ name: 'argument_contracts', maxB
 const BYTES_PER_SCHEMA_BYTE = 20;
 
 /**
- * JSON Schema compiler that matches patterns in linear time. Definitions are not inlined, because they would be
- * compiled once for each reference.
+ * Returns the JSON Schema compiler of this process. It is created when it is first needed, because Ajv compiles the
+ * schema of JSON Schema for it.
  */
-const ajv = new Ajv2020({
-  strict: false,
-  validateFormats: false,
-  inlineRefs: false,
-  logger: false,
-  code: { regExp: Object.assign(compileLinearPattern, { code: 'compileLinearPattern' }) },
-});
-ajv.addKeyword({ keyword: 'fillable', schemaType: 'boolean' });
-ajv.addKeyword({
-  keyword: 'decimals',
-  type: 'number',
-  metaSchema: { type: 'integer', minimum: 0, maximum: MAX_DECIMALS },
-  validate: (decimals: number, value: number) => fitsDecimals(value, decimals),
-});
-// Ajv's own implementation of this keyword compares all pairs of items.
-ajv.removeKeyword('uniqueItems');
-ajv.addKeyword({
-  keyword: 'uniqueItems',
-  type: 'array',
-  schemaType: 'boolean',
-  validate: (unique: boolean, items: readonly JsonValue[]) =>
-    !unique || new Set(items.map(canonicalJson)).size === items.length,
-});
+function compiler(): Ajv2020 {
+  created ??= createCompiler();
+  return created;
+}
+
+let created: Ajv2020 | undefined;
+
+/**
+ * Creates a JSON Schema compiler that matches patterns in linear time. Definitions are not inlined, because they would
+ * be compiled once for each reference.
+ */
+function createCompiler(): Ajv2020 {
+  const ajv = new Ajv2020({
+    strict: false,
+    validateFormats: false,
+    inlineRefs: false,
+    logger: false,
+    code: { regExp: Object.assign(compileLinearPattern, { code: 'compileLinearPattern' }) },
+  });
+  ajv.addKeyword({ keyword: 'fillable', schemaType: 'boolean' });
+  ajv.addKeyword({
+    keyword: 'decimals',
+    type: 'number',
+    metaSchema: { type: 'integer', minimum: 0, maximum: MAX_DECIMALS },
+    validate: (decimals: number, value: number) => fitsDecimals(value, decimals),
+  });
+  // Ajv's own implementation of this keyword compares all pairs of items.
+  ajv.removeKeyword('uniqueItems');
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    validate: (unique: boolean, items: readonly JsonValue[]) =>
+      !unique || new Set(items.map(canonicalJson)).size === items.length,
+  });
+  return ajv;
+}
 
 /** Keywords that name a document or dialect, or that are validated per argument. */
 const NOT_IN_WHOLE = new Set(['$schema', '$id', 'required', 'additionalProperties', 'properties']);
@@ -207,12 +221,12 @@ function compileWhole(schema: JsonObject, names: readonly string[]): (args: Json
 function tryCompile(schema: JsonObject): ((value: JsonValue) => boolean) | undefined {
   let validate: ValidateFunction;
   try {
-    validate = ajv.compile(schema);
+    validate = compiler().compile(schema);
   } catch {
     // An invalid spec is not an error here: it is reported as unknown_spec.
     return undefined;
   } finally {
-    ajv.removeSchema(schema);
+    compiler().removeSchema(schema);
   }
   return (value) => validate(value) === true;
 }
