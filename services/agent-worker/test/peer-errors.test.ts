@@ -29,6 +29,15 @@ function startWorld(): Promise<World> {
   return World.start({ model: scripts.model('auto-1000') });
 }
 
+/** Errors of a supervisor that does not know the key of a receipt. */
+function receiptErrors(length: number): WritError[] {
+  const metadata = { token: 'receipt', check: 'kid' };
+  return Array.from(
+    { length },
+    () => new InvalidRequestError('RECEIPT_INVALID', 'Its key is not known.', metadata),
+  );
+}
+
 const down = (): WritError => new UnavailableError('UNAVAILABLE', 'The service is down.');
 
 describe('a worker with failing peers', () => {
@@ -266,6 +275,32 @@ describe('a worker with failing peers', () => {
     const { stopReason, epoch } = await world.until('ERROR');
     expect({ stopReason, epoch }).toEqual({ stopReason: 'error:receipt_invalid', epoch: 1n });
     expect(world.supervisor.reports.map(({ receipts }) => receipts.length)).toEqual([1, 0]);
+  });
+
+  it('sends receipts again until the supervisor knows their key (TG-8, SV-6)', async () => {
+    const world = await startWorld();
+    world.faults.failAt('before review op-4', ...receiptErrors(5));
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason, epoch } = await world.until('COMPLETED');
+    expect({ stopReason, epoch }).toEqual({ stopReason: 'success', epoch: 1n });
+    const reviews = world.supervisor.requests.filter(({ callId }) => callId === 'op-4');
+    expect(reviews.map(({ receipts }) => receipts)).toEqual(
+      Array.from({ length: 6 }, () => ['receipt-op-2']),
+    );
+    expect(world.gateway.executed).toHaveLength(3);
+  });
+
+  it('ends an agent whose receipt has a key that never becomes known (TG-8, SV-6)', async () => {
+    const world = await startWorld();
+    world.faults.failAt('before review op-4', ...receiptErrors(1_000));
+    world.faults.failAt('before report error:receipt_invalid', ...receiptErrors(110));
+    await world.startWorker({ retryMaxMs: 1 });
+    await world.deliver();
+    await vi.waitFor(() => expect(world.supervisor.reports).not.toEqual([]));
+    const { stopReason, epoch } = await world.until('ERROR');
+    expect({ stopReason, epoch }).toEqual({ stopReason: 'error:receipt_invalid', epoch: 1n });
+    expect(world.supervisor.reports.at(-1)?.receipts).toEqual([]);
   });
 
   it.each([

@@ -115,4 +115,14 @@ describe('receipt', () => {
         reason: 'RECEIPT_INVALID',
       });
   });
+
+  it('is rejected with the check kid when its key is not known, as before a reload of keys (TG-8, SV-6)', async () => {
+    const world = await createWorld();
+    const rotated = await createWorld();
+    const { token } = await mintReceipt(rotated.signers['tool-gateway'], CLAIMS.receipt);
+    await expect(readReceipt(world.verifier, token)).rejects.toMatchObject({
+      reason: 'RECEIPT_INVALID',
+      metadata: { check: 'kid', token: 'receipt' },
+    });
+  });
 });

@@ -46,6 +46,12 @@ export interface CallTerms {
  * Renewals after a back-off (`renews`) are not counted.
  */
 const MAX_RENEWALS = 3;
+/**
+ * Maximum number of retries of a call while the peer does not have the key of a receipt: four minutes on average with
+ * the default back-off, which is longer than the replicas of the gateway need to read a rotated key. Without this limit,
+ * an agent with an invalid receipt would end only at its deadline, and never without a deadline.
+ */
+const MAX_RECEIPT_RETRIES = 100;
 /** Time before the run's deadline at which a call times out, in milliseconds. */
 const BEFORE_DEADLINE_MS = 20;
 
@@ -78,7 +84,7 @@ export class PeerCalls {
    *   continue
    */
   async call<T>(terms: CallTerms, work: (options: CallOptions) => Promise<T>): Promise<T> {
-    for (let failures = 0, renewals = 0; ; ) {
+    for (let failures = 0, renewals = 0, receiptRetries = 0; ; ) {
       this.#check(terms);
       try {
         return await work(await this.#options(terms));
@@ -96,6 +102,12 @@ export class PeerCalls {
             // sends its own token.
             else if (reaction.renews === 'tokens' && terms.audience)
               await this.#credentials.renew();
+            break;
+          case 'await_receipt_key':
+            receiptRetries += 1;
+            if (receiptRetries > MAX_RECEIPT_RETRIES) throw refusal(error);
+            failures += 1;
+            await this.#backOff(terms, failures);
             break;
           case 'refresh_tokens':
           case 'renew_writ':

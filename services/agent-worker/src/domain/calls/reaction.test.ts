@@ -52,6 +52,14 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
     new PermissionDeniedError('WRIT_INVALID', '', { check: 'kid', token: 'writ' }),
     { kind: 'retry', renews: 'writ' },
   ],
+  [
+    new InvalidRequestError('RECEIPT_INVALID', '', { check: 'kid', token: 'receipt' }),
+    { kind: 'await_receipt_key' },
+  ],
+  [
+    new InvalidRequestError('RECEIPT_INVALID', '', { check: 'signature', token: 'receipt' }),
+    stop('error:receipt_invalid'),
+  ],
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'iat' }), { kind: 'retry' }],
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'nbf' }), { kind: 'retry' }],
   [
@@ -81,7 +89,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
 ];
 
 describe('an error of a peer', () => {
-  it('determines the reaction by its reason and kind (SYS-3, SYS-4, BD-3)', () => {
+  it('determines the reaction by its reason and kind (SYS-3, SYS-4, SV-6, BD-3)', () => {
     for (const [error, reaction] of CASES) {
       expect({ reason: error.reason, ...reactTo(error) }).toEqual({
         reason: error.reason,

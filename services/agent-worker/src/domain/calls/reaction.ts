@@ -11,6 +11,8 @@ export type Reaction =
   | { readonly kind: 'refresh_tokens' }
   /** Get a new writ, then retry. */
   | { readonly kind: 'renew_writ' }
+  /** The peer does not have the key of a receipt yet: retry the same call later, a limited number of times. */
+  | { readonly kind: 'await_receipt_key' }
   /** Renew the slot grant, then retry. */
   | { readonly kind: 'renew_slot' }
   /** The agent may not act now: park it and retry later. */
@@ -72,6 +74,9 @@ export function reactTo(error: WritError): Reaction {
       return metadata.token === 'agent' ? { kind: 'retry', renews: 'tokens' } : { kind: 'retry' };
     case 'WRIT_INVALID':
       if (TRANSIENT_CHECKS.includes(metadata.check)) return { kind: 'retry', renews: 'writ' };
+      break;
+    case 'RECEIPT_INVALID':
+      if (metadata.check === 'kid') return { kind: 'await_receipt_key' };
       break;
     case 'WRIT_EXPIRED':
       return { kind: 'renew_writ' };
