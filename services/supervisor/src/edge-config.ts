@@ -90,7 +90,8 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     perSecond: variable.integer('WRIT_TENANT_RATE', {
       default: EDGE_DEFAULTS.tenantRate.perSecond,
       min: 1,
-      about: 'limit of public calls of one tenant per second',
+      about:
+        'limit of public calls of one tenant per second; Halt, Resume and ListHalts do not count',
     }),
     burst: variable.integer('WRIT_TENANT_BURST', {
       default: EDGE_DEFAULTS.tenantRate.burst,

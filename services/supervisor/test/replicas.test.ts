@@ -1,3 +1,4 @@
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
@@ -121,6 +122,23 @@ describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema 
     expect(await accepted('acme')).toBe(5);
     expect(await accepted('rivals')).toBe(10);
     for (const store of stores) await store.close();
+  });
+
+  it('accept halts of a tenant whose calls exceed the rate limit (BD-2)', async () => {
+    await start({ tenantRate: { perSecond: 0.001, burst: 1 } });
+    const limited = { reason: 'RATE_LIMITED' };
+    await supervisor.runs('boris').listRuns({});
+    await expect(supervisor.runs('boris').listRuns({})).rejects.toMatchObject(limited);
+    await expect(supervisor.runs('anna', other).listRuns({})).rejects.toMatchObject(limited);
+    for (const [index, address] of [undefined, other].entries()) {
+      const control = supervisor.as('anna', ControlService, address);
+      const scope = { kind: { case: 'tenant', value: 'acme' } } as const;
+      const requestId = `halt-${index}`;
+      const { halt } = await control.halt({ requestId, scope, reason: 'A flood of calls.' });
+      const haltId = halt?.haltId ?? '';
+      expect((await control.listHalts({})).halts.map((each) => each.haltId)).toContain(haltId);
+      await control.resume({ requestId: `resume-${index}`, haltId });
+    }
   });
 
   it('reject calls of a tenant until a token is available, measured by a monotonic clock (SYS-6, BD-3)', async () => {

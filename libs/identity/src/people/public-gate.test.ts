@@ -1,3 +1,5 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { ManualClock, UnavailableError } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
@@ -24,6 +26,28 @@ describe('the public gate', () => {
       metadata: { retry_after_ms: '1000' },
     });
     expect(await gate(call('writ_good_rivals'))).toEqual({ person: person('rivals') });
+  });
+
+  it('does not count halts, so that a flood of calls cannot block a halt of its tenant (BD-2)', async () => {
+    const admin: Person = { subject: 'root', tenant: 'acme', roles: ['admin'] };
+    const verify = (key: string) => (key === 'writ_admin' ? admin : apiKeys.verify(key));
+    const rateLimit = tenantRateLimit({ perSecond: 1, burst: 1 }, new ManualClock());
+    const gate = publicGate({ apiKeys: { verify }, rateLimit });
+    const { halt, resume, listHalts, reprioritize } = ControlService.method;
+    const control = (rpc: DescMethod, key: string) => gate({ ...call(key), method: rpc });
+    await gate(call('writ_good_acme'));
+    for (const rpc of [halt, resume, listHalts]) {
+      expect(await control(rpc, 'writ_admin')).toEqual({ person: admin });
+      const limited = { reason: 'RATE_LIMITED' };
+      await expect(control(rpc, 'writ_good_acme')).rejects.toMatchObject(limited);
+      // Without the role, a call is counted.
+      const notPermitted = { reason: 'ROLE_REQUIRED' };
+      await expect(control(rpc, `writ_good_${rpc.name}`)).rejects.toMatchObject(notPermitted);
+      await expect(control(rpc, `writ_good_${rpc.name}`)).rejects.toMatchObject(limited);
+    }
+    await expect(control(reprioritize, 'writ_admin')).rejects.toMatchObject({
+      reason: 'RATE_LIMITED',
+    });
   });
 
   it('verifies only tokens that are not API keys with the issuer (SYS-4)', async () => {

@@ -16,6 +16,8 @@ export interface OpenRow {
 /** People with one of these roles, on the public port. */
 export interface PeopleRow {
   readonly people: readonly Role[];
+  /** Whether calls with a permitted role do not count toward the request rate of the tenant (BD-2). Default: false. */
+  readonly unmetered?: true;
 }
 
 /** These services, on an internal port. */
@@ -48,7 +50,9 @@ const AUDITORS: PeopleRow = { people: ['auditor', 'admin'] };
 const USAGE_READERS: PeopleRow = { people: ['caller', 'auditor', 'operator', 'admin'] };
 /** The handler checks whether the person may act in the tenant and on the scope (SV-9). */
 const OPERATORS: PeopleRow = { people: ['admin', 'operator'] };
-const HALT_READERS: PeopleRow = { people: ['auditor', 'admin', 'operator'] };
+/** Not counted, because a key that floods its tenant must not block the halt that stops it (BD-2). */
+const HALT_OPERATORS: PeopleRow = { ...OPERATORS, unmetered: true };
+const HALT_READERS: PeopleRow = { people: ['auditor', 'admin', 'operator'], unmetered: true };
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
@@ -93,8 +97,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     ExportAudit: AUDITORS,
   },
   'writ.control.v1.ControlService': {
-    Halt: OPERATORS,
-    Resume: OPERATORS,
+    Halt: HALT_OPERATORS,
+    Resume: HALT_OPERATORS,
     ListHalts: HALT_READERS,
     Reprioritize: OPERATORS,
     TestNotifications: OPERATORS,
