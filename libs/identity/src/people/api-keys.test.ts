@@ -1,11 +1,11 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ManualClock } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { describe, expect, it } from 'vitest';
 import { tempDir } from '../../test/fixtures.ts';
 import { apiKeyId, newApiKey, openApiKeys } from './api-keys.ts';
-import { devApiKey } from './dev-api-key.ts';
+import { DEVELOPER, devApiKey } from './dev-api-key.ts';
 import { API_KEYS_FILE, DEV_API_KEY_FILE } from './key-files.ts';
 
 const ANN: Person = { subject: 'ann', tenant: 'acme', roles: ['approver'] };
@@ -156,9 +156,34 @@ describe('development key', () => {
   it('is registered again when only the key file was lost', async () => {
     const dir = tempDir();
     const key = await devApiKey(dir);
-    writeFileSync(join(dir, API_KEYS_FILE), '{"keys":[]}');
-    await devApiKey(dir);
-    expect(openApiKeys({ file: join(dir, API_KEYS_FILE) }).verify(key)).toBeDefined();
+    rmSync(join(dir, API_KEYS_FILE));
+    expect(await devApiKey(dir)).toBe(key);
+    expect(openApiKeys({ file: join(dir, API_KEYS_FILE) }).verify(key)).toEqual(DEVELOPER);
+  });
+
+  it('is replaced by another key after it was revoked, and stays revoked (SYS-6)', async () => {
+    const dir = tempDir();
+    const file = join(dir, API_KEYS_FILE);
+    const revoked = await devApiKey(dir);
+    await openApiKeys({ file }).revoke(apiKeyId(revoked) ?? '');
+    const [key, again] = await Promise.all([devApiKey(dir), devApiKey(dir)]);
+    const apiKeys = openApiKeys({ file });
+    expect(apiKeys.verify(revoked)).toBeUndefined();
+    expect(apiKeys.verify(key)).toEqual(DEVELOPER);
+    expect(again).toBe(key);
+    expect(apiKeys.list()).toHaveLength(1);
+    expect(readFileSync(join(dir, DEV_API_KEY_FILE), 'utf8')).toBe(`${key}\n`);
+    expect(statSync(join(dir, DEV_API_KEY_FILE)).mode & 0o777).toBe(0o600);
+  });
+
+  it('is created in a folder that has other keys', async () => {
+    const dir = tempDir();
+    const file = join(dir, API_KEYS_FILE);
+    const other = await openApiKeys({ file }).create(ANN);
+    const key = await devApiKey(dir);
+    const apiKeys = openApiKeys({ file });
+    expect(apiKeys.verify(key)).toEqual(DEVELOPER);
+    expect(apiKeys.verify(other)).toEqual(ANN);
   });
 
   it('is not recreated when its file does not contain an API key', async () => {
