@@ -9,6 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -128,4 +129,26 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
     if (/Content Security Policy|Refused to/i.test(message.text())) problems.push(message.text());
   });
   return { page, context, problems };
+}
+
+/**
+ * Intercepts an RPC and responds to every call with the modified first response, even to a call with a page token that
+ * the platform did not issue.
+ */
+export async function changeAnswers<Desc extends DescMessage>(
+  page: Page,
+  method: RegExp,
+  schema: Desc,
+  change: (answer: MessageShape<Desc>) => void,
+): Promise<void> {
+  let first: Buffer | undefined;
+  await page.route(method, async (route) => {
+    first ??= await (await route.fetch()).body();
+    const answer = fromBinary(schema, first);
+    change(answer);
+    await route.fulfill({
+      contentType: 'application/proto',
+      body: Buffer.from(toBinary(schema, answer)),
+    });
+  });
 }

@@ -12,6 +12,8 @@ export interface ConsolePlatform extends TestPlatform {
   readonly auditorKey: string;
   /** Starts a run that escalates a refund of 1000 or 1200 USD; its approvers may approve up to 1100. */
   startRefund(requestId: string, usd: 1000 | 1200): Promise<string>;
+  /** Waits until a run waits for a person, and returns the path of its approval. */
+  approvalOf(runId: string): Promise<string>;
 }
 
 /** Starts the platform of the refund desk on free ports. */
@@ -40,6 +42,12 @@ export async function startConsolePlatform(
         model: usd === 1000 ? 'sim-auto-1000' : 'sim-escalate-1200',
       });
       return run?.runId ?? '';
+    },
+    async approvalOf(runId) {
+      for await (const { approval } of platform.client.approvals.watchApprovals({ runId })) {
+        if (approval !== undefined) return `/approvals/${approval.approvalId}`;
+      }
+      throw new Error(`Run ${runId} does not wait for a person.`);
     },
     async close() {
       await platform.close();

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { fromBinary } from '@bufbuild/protobuf';
 import {
   DecideApprovalRequestSchema,
   GetApprovalResponseSchema,
@@ -7,7 +7,7 @@ import {
 import { QueryUsageResponseSchema } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts';
+import { buildConsole, changeAnswers, hasBrowser, launchBrowser, openPage } from './browser.ts';
 import { type ConsolePlatform, startConsolePlatform } from './console-platform.ts';
 
 const PATIENT = { timeout: 60_000 };
@@ -29,18 +29,6 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
 
   const open = (apiKey?: string) =>
     openPage(browser, { baseURL: platform.platform.edgeUrl, ...(apiKey && { apiKey }) });
-
-  /** Waits until a run waits for a person, and returns the path of its approval. */
-  const approvalOf = async (runId: string): Promise<string> => {
-    const id = await expect
-      .poll(async () => {
-        const { approvals } = await platform.client.approvals.listApprovals({ runId });
-        return approvals[0]?.approvalId;
-      }, PATIENT)
-      .toBeDefined()
-      .then(() => platform.client.approvals.listApprovals({ runId }));
-    return `/approvals/${id.approvals[0]?.approvalId}`;
-  };
 
   it('signs in with an API key without storing it in the URL or a cookie, and signs out (PE-2)', async () => {
     const { page, context, problems } = await open();
@@ -74,7 +62,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     // Control characters of the goal are shown by their code.
     await page.getByText('plan.\\u001b[2J\\u202e').first().waitFor();
     const other = await open(platform.platform.apiKey);
-    await other.page.goto(await approvalOf(runId));
+    await other.page.goto(await platform.approvalOf(runId));
     await other.page.getByRole('button', { name: 'Approve', exact: true }).click();
     await other.page.getByText(/Approved by developer/).waitFor();
     // The first page shows the decision and the end without a reload.
@@ -104,7 +92,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
   it('shows the server error for an edit above the cap, and approves an edit within it (PE-2, SV-5)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('edited', 1200);
-    await page.goto(await approvalOf(runId));
+    await page.goto(await platform.approvalOf(runId));
     await page.getByText('You may not approve it as it is').waitFor();
     expect(await page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
     // Locked arguments cannot be changed.
@@ -131,7 +119,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
   it('shows a cleared number as empty, and disables the approval while it is empty (PE-2, SV-5)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('cleared', 1200);
-    await page.goto(await approvalOf(runId));
+    await page.goto(await platform.approvalOf(runId));
     const amount = page.getByLabel('amount_usd');
     const approve = page.getByRole('button', { name: 'Approve with changes' });
     await amount.fill('900');
@@ -151,7 +139,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await changeAnswers(page, /GetApproval/, GetApprovalResponseSchema, (answer) => {
       if (answer.approval?.readerRights !== undefined) answer.approval.readerRights.mayEdit = false;
     });
-    await page.goto(await approvalOf(runId));
+    await page.goto(await platform.approvalOf(runId));
     await page.getByText('You may not approve it as it is').waitFor();
     expect(await page.getByText('You may not change it').count()).toBe(1);
     expect(await page.getByText('Locked by the policy').count()).toBeGreaterThan(0);
@@ -163,7 +151,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
   it('repeats a decision with the same request id after a lost response (PE-2, SV-5)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('lost', 1000);
-    await page.goto(await approvalOf(runId));
+    await page.goto(await platform.approvalOf(runId));
     const requests: string[] = [];
     await page.route(/DecideApproval/, async (route) => {
       const body = route.request().postDataBuffer() ?? Buffer.alloc(0);
@@ -236,7 +224,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
 
   it('shows an auditor every page without actions that change data (PE-1)', async () => {
     const runId = await platform.startRefund('audited', 1200);
-    const approval = await approvalOf(runId);
+    const approval = await platform.approvalOf(runId);
     const { page, context, problems } = await open(platform.auditorKey);
     await page.goto('/');
     await page.getByRole('heading', { name: 'Runs' }).waitFor();
@@ -319,28 +307,6 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 });
-
-/**
- * Intercepts an RPC and responds to every call with the modified first response, even to a call with a page token that
- * the platform did not issue.
- */
-async function changeAnswers<Desc extends DescMessage>(
-  page: Page,
-  method: RegExp,
-  schema: Desc,
-  change: (answer: MessageShape<Desc>) => void,
-): Promise<void> {
-  let first: Buffer | undefined;
-  await page.route(method, async (route) => {
-    first ??= await (await route.fetch()).body();
-    const answer = fromBinary(schema, first);
-    change(answer);
-    await route.fulfill({
-      contentType: 'application/proto',
-      body: Buffer.from(toBinary(schema, answer)),
-    });
-  });
-}
 
 /** The names of the pages in the navigation. */
 async function navigation(page: Page): Promise<string[]> {

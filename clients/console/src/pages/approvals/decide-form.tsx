@@ -1,14 +1,4 @@
-import {
-  Alert,
-  Button,
-  Checkbox,
-  Group,
-  JsonInput,
-  NumberInput,
-  Stack,
-  Text,
-  TextInput,
-} from '@mantine/core';
+import { Alert, Button, Checkbox, Group, JsonInput, Stack, Text, TextInput } from '@mantine/core';
 import { printable } from '@writ/client/display';
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { Lock } from 'lucide-react';
@@ -19,11 +9,13 @@ import { TextBox } from '../../parts/text-box.tsx';
 import {
   changesJson,
   type FormArgument,
+  fieldOf,
   formArguments,
-  hasClearedNumber,
-  isNumber,
-  type JsonValue,
-  shownValue,
+  hasProblem,
+  type Input,
+  type Inputs,
+  proposedInput,
+  readInput,
 } from './edited-arguments.ts';
 import { useDecide } from './use-decide.ts';
 
@@ -37,14 +29,16 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
     () => formArguments(argumentsJson, editableArguments),
     [argumentsJson, editableArguments],
   );
-  const [entered, setEntered] = useState<Readonly<Record<string, JsonValue>>>({});
+  const mayEdit = rights?.mayEdit === true && editableArguments.length > 0;
+  const [entered, setEntered] = useState<Inputs>({});
+  const inputs = mayEdit ? entered : {};
   const [comment, setComment] = useState('');
   const decide = useDecide(approval);
-  const changes = changesJson(form, entered);
-  const mayEdit = rights?.mayEdit === true && editableArguments.length > 0;
-  const enter = (name: string, value: JsonValue): void => {
+  const changes = changesJson(form, inputs);
+  const isEdited = changes !== undefined || hasProblem(form, inputs);
+  const enter = (name: string, input: Input): void => {
     decide.reset();
-    setEntered({ ...entered, [name]: value });
+    setEntered({ ...entered, [name]: input });
   };
   return (
     <Section title="Your decision">
@@ -64,8 +58,8 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
                 key={argument.name}
                 argument={argument}
                 mayEdit={mayEdit}
-                value={shownValue(argument, entered)}
-                onChange={(value) => enter(argument.name, value)}
+                input={inputs[argument.name] ?? proposedInput(argument)}
+                onChange={(input) => enter(argument.name, input)}
               />
             ))}
           </Stack>
@@ -83,11 +77,11 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
           </Alert>
         )}
         <Group>
-          {changes !== undefined || (mayEdit && rights?.mayApprove !== true) ? (
+          {isEdited || (mayEdit && rights?.mayApprove !== true) ? (
             <Button
               color="green.9"
               loading={decide.isPending}
-              disabled={changes === undefined || hasClearedNumber(form, entered)}
+              disabled={changes === undefined}
               onClick={() => changes !== undefined && decide.edit(changes, comment)}
             >
               Approve with changes
@@ -120,14 +114,14 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
 function ArgumentField({
   argument,
   mayEdit,
-  value,
+  input,
   onChange,
 }: {
   readonly argument: FormArgument;
   /** Whether the reader may change the arguments that the policy does not lock. */
   readonly mayEdit: boolean;
-  readonly value: JsonValue;
-  readonly onChange: (value: JsonValue) => void;
+  readonly input: Input;
+  readonly onChange: (input: Input) => void;
 }) {
   const { name, editable, value: proposed } = argument;
   const label = printable(name);
@@ -145,40 +139,44 @@ function ArgumentField({
   }
   const cap = editable.maxJson === '' ? '' : `At most ${editable.maxJson}, your cap. `;
   const description = `${cap}Proposed: ${printable(JSON.stringify(proposed))}`;
-  if (isNumber(argument)) {
-    return (
-      <NumberInput
-        label={label}
-        description={description}
-        value={typeof value === 'number' ? value : ''}
-        decimalScale={editable.decimals ?? 9}
-        onChange={(next) => onChange(typeof next === 'number' ? next : null)}
-        hideControls
-      />
-    );
+  const entry = readInput(argument, input);
+  const error = 'problem' in entry ? entry.problem : undefined;
+  const text = String(input);
+  switch (fieldOf(argument)) {
+    case 'number':
+      // A field for numbers would reformat what the person types; this one contains exactly that text. It has no
+      // inputMode, because the numeric keyboard of some phones has a comma instead of the point.
+      return (
+        <TextInput
+          label={label}
+          description={description}
+          error={error}
+          value={text}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      );
+    case 'checkbox':
+      return (
+        <Checkbox
+          label={label}
+          description={description}
+          checked={input === true}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
+      );
+    case 'text':
+      return (
+        <TextBox
+          label={label}
+          description={description}
+          value={text}
+          onChange={onChange}
+          minRows={1}
+        />
+      );
+    case 'json':
+      return <JsonField label={label} description={description} value={text} onChange={onChange} />;
   }
-  if (typeof proposed === 'boolean') {
-    return (
-      <Checkbox
-        label={label}
-        description={description}
-        checked={value === true}
-        onChange={(event) => onChange(event.currentTarget.checked)}
-      />
-    );
-  }
-  if (typeof proposed === 'string' || proposed === null) {
-    return (
-      <TextBox
-        label={label}
-        description={description}
-        value={typeof value === 'string' ? value : ''}
-        onChange={onChange}
-        minRows={1}
-      />
-    );
-  }
-  return <JsonField label={label} description={description} value={value} onChange={onChange} />;
 }
 
 function JsonField({
@@ -189,10 +187,10 @@ function JsonField({
 }: {
   readonly label: string;
   readonly description: string;
-  readonly value: JsonValue;
-  readonly onChange: (value: JsonValue) => void;
+  readonly value: string;
+  readonly onChange: (text: string) => void;
 }) {
-  const [text, setText] = useState(() => JSON.stringify(value, null, 2));
+  const [text, setText] = useState(value);
   return (
     <JsonInput
       label={label}
@@ -202,7 +200,8 @@ function JsonField({
       onChange={(next) => {
         setText(next);
         try {
-          onChange(JSON.parse(next) as JsonValue);
+          JSON.parse(next);
+          onChange(next);
         } catch {
           // The field shows that the text is not JSON; the last valid value is kept.
         }

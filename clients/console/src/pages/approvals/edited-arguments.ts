@@ -11,6 +11,15 @@ export interface FormArgument {
   readonly editable: EditableArgument | undefined;
 }
 
+/** What a field contains: its text, or whether its checkbox is checked. */
+export type Input = string | boolean;
+
+/** The inputs of the fields that were edited, by argument. */
+export type Inputs = Readonly<Record<string, Input>>;
+
+/** The value that an input stands for, or why it stands for none. */
+export type Entry = { readonly value: JsonValue } | { readonly problem: string };
+
 /**
  * Returns the arguments of an action, each with the edit that the policy permits. An editable argument that the action
  * does not set is included as null.
@@ -25,41 +34,90 @@ export function formArguments(
   return names.map((name) => ({ name, value: values[name] ?? null, editable: byName.get(name) }));
 }
 
-/** Whether the form edits an argument as a number. */
-export function isNumber({ value, editable }: FormArgument): boolean {
-  return typeof value === 'number' || (editable !== undefined && editable.maxJson !== '');
+/** The field that edits an argument. */
+export function fieldOf({
+  value,
+  editable,
+}: FormArgument): 'number' | 'checkbox' | 'text' | 'json' {
+  const isCapped = editable !== undefined && editable.maxJson !== '';
+  if (typeof value === 'number' || isCapped) return 'number';
+  if (typeof value === 'boolean') return 'checkbox';
+  return typeof value === 'string' || value === null ? 'text' : 'json';
 }
 
-/** Returns the value that a field shows: the entered value, even if it is `null`, otherwise the proposed value. */
-export function shownValue(
-  { name, value }: FormArgument,
-  entered: Readonly<Record<string, JsonValue>>,
-): JsonValue {
-  return Object.hasOwn(entered, name) ? (entered[name] ?? null) : value;
+/** Returns what a field contains until it is edited. */
+export function proposedInput(argument: FormArgument): Input {
+  const { value } = argument;
+  if (value === null) return '';
+  const isShownAsIs = typeof value === 'string' || typeof value === 'boolean';
+  return isShownAsIs && fieldOf(argument) !== 'number' ? value : JSON.stringify(value, null, 2);
 }
 
-/** Whether a number was cleared, so that the changes are not complete. */
-export function hasClearedNumber(
-  form: readonly FormArgument[],
-  entered: Readonly<Record<string, JsonValue>>,
-): boolean {
-  return form.some(
-    (argument) =>
-      isNumber(argument) && argument.value !== null && shownValue(argument, entered) === null,
-  );
+/** Reads the input of a field. The input that was proposed is always the proposed value. */
+export function readInput(argument: FormArgument, input: Input): Entry {
+  if (input === proposedInput(argument)) return { value: argument.value };
+  const field = fieldOf(argument);
+  if (typeof input === 'boolean' || field === 'text') return { value: input };
+  return field === 'number'
+    ? readNumber(input.trim(), argument.editable?.decimals)
+    : { value: JSON.parse(input) as JsonValue };
 }
 
-/** The changed arguments as JSON; undefined when nothing was changed. */
-export function changesJson(
-  form: readonly FormArgument[],
-  entered: Readonly<Record<string, JsonValue>>,
-): string | undefined {
-  const changed = form.filter(
-    ({ name, value }) =>
-      Object.hasOwn(entered, name) && JSON.stringify(entered[name]) !== JSON.stringify(value),
-  );
-  if (changed.length === 0) return undefined;
-  return JSON.stringify(Object.fromEntries(changed.map(({ name }) => [name, entered[name]])));
+/** Whether an edited field has a problem, so that the action cannot be approved. */
+export function hasProblem(form: readonly FormArgument[], inputs: Inputs): boolean {
+  return entriesOf(form, inputs).some(({ entry }) => 'problem' in entry);
+}
+
+/** The changed arguments as JSON; undefined when nothing was changed, or a field has a problem. */
+export function changesJson(form: readonly FormArgument[], inputs: Inputs): string | undefined {
+  const changes: [string, JsonValue][] = [];
+  for (const { argument, entry } of entriesOf(form, inputs)) {
+    if ('problem' in entry) return undefined;
+    if (JSON.stringify(entry.value) !== JSON.stringify(argument.value))
+      changes.push([argument.name, entry.value]);
+  }
+  return changes.length === 0 ? undefined : JSON.stringify(Object.fromEntries(changes));
+}
+
+/** The entries of the edited fields; a locked argument has none. */
+function entriesOf(form: readonly FormArgument[], inputs: Inputs) {
+  return form.flatMap((argument) => {
+    const input = Object.hasOwn(inputs, argument.name) ? inputs[argument.name] : undefined;
+    return argument.editable === undefined || input === undefined
+      ? []
+      : [{ argument, entry: readInput(argument, input) }];
+  });
+}
+
+/**
+ * Reads a plain decimal number, such as `700.50`. A comma is rejected, because it separates decimals in some countries and
+ * thousands in others.
+ */
+function readNumber(text: string, decimals: number | undefined): Entry {
+  if (!/^-?\d+(\.\d+)?$/.test(text)) {
+    return {
+      problem:
+        'This is not a number. Use a decimal point and no thousands separators, such as 1200.50.',
+    };
+  }
+  const places = text.split('.')[1]?.length ?? 0;
+  if (decimals !== undefined && places > decimals) {
+    return { problem: `The number may have at most ${decimals} decimals, but it has ${places}.` };
+  }
+  if (!isExact(text)) return { problem: 'The number has too many digits to be sent exactly.' };
+  return { value: Number(text) };
+}
+
+/** Whether a number in JSON is written with the same significant digits as the text. */
+function isExact(text: string): boolean {
+  return significantDigits(text) === significantDigits(Number(text).toExponential());
+}
+
+function significantDigits(number: string): string {
+  return number
+    .replace(/e.*$/i, '')
+    .replace(/[-.]/g, '')
+    .replace(/^0+|0+$/g, '');
 }
 
 function parsed(json: string): Readonly<Record<string, JsonValue>> {

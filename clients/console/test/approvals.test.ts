@@ -1,0 +1,68 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts';
+import { type ConsolePlatform, startConsolePlatform } from './console-platform.ts';
+
+describe.runIf(hasBrowser())('approvals in the console', () => {
+  let browser: Browser;
+  let platform: ConsolePlatform;
+
+  beforeAll(async () => {
+    buildConsole();
+    platform = await startConsolePlatform();
+    browser = await launchBrowser();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await platform?.close();
+  });
+
+  const open = () => {
+    const { edgeUrl: baseURL, apiKey } = platform.platform;
+    return openPage(browser, { baseURL, apiKey });
+  };
+
+  it.each([
+    ['850.50', 850.5],
+    ['0.75', 0.75],
+  ])('execute exactly the amount that was typed: %s (PE-2, SV-5)', async (text, usd) => {
+    const { page, context, problems } = await open();
+    const runId = await platform.startRefund(`typed-${usd * 100}`, 1200);
+    const path = await platform.approvalOf(runId);
+    await page.goto(path);
+    const amount = page.getByLabel('amount_usd');
+    const approve = page.getByRole('button', { name: 'Approve with changes' });
+    await amount.fill('');
+    await amount.pressSequentially(text);
+    expect(await amount.inputValue()).toBe(text);
+    await approve.click();
+    await page.getByText(/Approved by developer/).waitFor();
+    const { approval } = await platform.client.approvals.getApproval({
+      approvalId: path.split('/').at(-1) ?? '',
+    });
+    const executed = approval?.executedAction?.kind;
+    const json = executed?.case === 'tool' ? executed.value.argumentsJson : '{}';
+    expect(JSON.parse(json)).toMatchObject({ amount_usd: usd });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('cannot be approved while an amount is incomplete or ambiguous (PE-2, SV-5)', async () => {
+    const { page, context, problems } = await open();
+    const runId = await platform.startRefund('incomplete', 1200);
+    await page.goto(await platform.approvalOf(runId));
+    const amount = page.getByLabel('amount_usd');
+    const approve = page.getByRole('button', { name: 'Approve with changes' });
+    await amount.fill('900');
+    expect(await approve.isEnabled()).toBe(true);
+    for (const text of ['850.', '850,50', '850.505']) {
+      await amount.fill(text);
+      expect(await amount.inputValue()).toBe(text);
+      expect(await approve.isDisabled(), text).toBe(true);
+    }
+    await platform.client.runs.cancelRun({ requestId: 'incomplete-end', runId });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+});
