@@ -1,6 +1,12 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  EditableArgumentSchema,
+  ReaderRightsSchema,
+} from '@writ/contracts/writ/approval/v1/approval_pb';
+import { GetApprovalResponseSchema } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts';
+import { buildConsole, changeAnswers, hasBrowser, launchBrowser, openPage } from './browser.ts';
 import { type ConsolePlatform, startConsolePlatform } from './console-platform.ts';
 
 describe.runIf(hasBrowser())('approvals in the console', () => {
@@ -62,6 +68,32 @@ describe.runIf(hasBrowser())('approvals in the console', () => {
       expect(await approve.isDisabled(), text).toBe(true);
     }
     await platform.client.runs.cancelRun({ requestId: 'incomplete-end', runId });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('cannot be approved while the text of an argument is not JSON (PE-2, SV-5)', async () => {
+    const { page, context, problems } = await open();
+    const runId = await platform.startRefund('not-json', 1200);
+    await changeAnswers(page, /GetApproval/, GetApprovalResponseSchema, ({ approval }) => {
+      const kind = approval?.action?.kind;
+      if (approval === undefined || kind?.case !== 'tool') return;
+      kind.value.argumentsJson = '{"command":["bash","-lc","rm -rf ~/cache"]}';
+      approval.editableArguments = [create(EditableArgumentSchema, { argument: 'command' })];
+      approval.readerRights = create(ReaderRightsSchema, { mayApprove: true, mayEdit: true });
+    });
+    await page.goto(await platform.approvalOf(runId));
+    const command = page.getByLabel('command');
+    const approve = page.getByRole('button', { name: /^Approve/ });
+    expect(await approve.innerText()).toBe('Approve');
+    await command.fill('["bash"');
+    expect(await approve.isDisabled()).toBe(true);
+    await page.getByText('This is not JSON.').waitFor();
+    expect(await page.getByRole('button', { name: 'Reject' }).isEnabled()).toBe(true);
+    await command.fill('["bash"]');
+    expect(await approve.innerText()).toBe('Approve with changes');
+    expect(await approve.isEnabled()).toBe(true);
+    await platform.client.runs.cancelRun({ requestId: 'not-json-end', runId });
     expect(problems).toEqual([]);
     await context.close();
   });

@@ -175,39 +175,17 @@ function ArgumentField({
         />
       );
     case 'json':
-      return <JsonField label={label} description={description} value={text} onChange={onChange} />;
+      return (
+        <JsonInput
+          label={label}
+          description={description}
+          error={error}
+          validationError={error}
+          value={text}
+          onChange={onChange}
+          autosize
+          minRows={2}
+        />
+      );
   }
-}
-
-function JsonField({
-  label,
-  description,
-  value,
-  onChange,
-}: {
-  readonly label: string;
-  readonly description: string;
-  readonly value: string;
-  readonly onChange: (text: string) => void;
-}) {
-  const [text, setText] = useState(value);
-  return (
-    <JsonInput
-      label={label}
-      description={description}
-      value={text}
-      validationError="This is not JSON."
-      onChange={(next) => {
-        setText(next);
-        try {
-          JSON.parse(next);
-          onChange(next);
-        } catch {
-          // The field shows that the text is not JSON; the last valid value is kept.
-        }
-      }}
-      autosize
-      minRows={2}
-    />
-  );
 }

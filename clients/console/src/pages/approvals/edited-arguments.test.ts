@@ -90,6 +90,32 @@ describe('a number in the form', () => {
   });
 });
 
+describe('a JSON text in the form', () => {
+  const LIST = formOf([100, 250]);
+
+  it.each(['[100, 2500', '[100', '', '{"to":}', "['a']", '[9007199254740993]', '[0.1, 1e400]'])(
+    'cannot be sent unless it is valid and its numbers are exact: %j (PE-2, SV-5)',
+    (text) => {
+      expect(hasProblem(LIST, entered(text))).toBe(true);
+      expect(changesJson(LIST, entered(text))).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['[100, 2500]', '{"arg":[100,2500]}'],
+    ['{"to":[1e3,-0.50]}', '{"arg":{"to":[1000,-0.5]}}'],
+    ['["9007199254740993", "a\\"1e400"]', '{"arg":["9007199254740993","a\\"1e400"]}'],
+  ])('is sent as entered: %s (PE-2, SV-5)', (text, changes) => {
+    expect(hasProblem(LIST, entered(text))).toBe(false);
+    expect(changesJson(LIST, entered(text))).toBe(changes);
+  });
+
+  it('is unchanged while its value is the proposed value (PE-2, SV-5)', () => {
+    expect(hasProblem(LIST, entered('[100,250]'))).toBe(false);
+    expect(changesJson(LIST, entered('[100,250]'))).toBeUndefined();
+  });
+});
+
 describe('the changes of the form', () => {
   it('do not contain an argument that is locked or equal to the proposed value (PE-2, SV-5)', () => {
     expect(changesJson(AMOUNT, { user_id: '7', arg: '1200.00' })).toBeUndefined();

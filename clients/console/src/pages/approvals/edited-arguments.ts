@@ -20,6 +20,9 @@ export type Inputs = Readonly<Record<string, Input>>;
 /** The value that an input stands for, or why it stands for none. */
 export type Entry = { readonly value: JsonValue } | { readonly problem: string };
 
+const INEXACT = 'A number has too many digits to be sent exactly.';
+const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
+
 /**
  * Returns the arguments of an action, each with the edit that the policy permits. An editable argument that the action
  * does not set is included as null.
@@ -60,7 +63,7 @@ export function readInput(argument: FormArgument, input: Input): Entry {
   if (typeof input === 'boolean' || field === 'text') return { value: input };
   return field === 'number'
     ? readNumber(input.trim(), argument.editable?.decimals)
-    : { value: JSON.parse(input) as JsonValue };
+    : readJson(input);
 }
 
 /** Whether an edited field has a problem, so that the action cannot be approved. */
@@ -104,8 +107,19 @@ function readNumber(text: string, decimals: number | undefined): Entry {
   if (decimals !== undefined && places > decimals) {
     return { problem: `The number may have at most ${decimals} decimals, but it has ${places}.` };
   }
-  if (!isExact(text)) return { problem: 'The number has too many digits to be sent exactly.' };
-  return { value: Number(text) };
+  return isExact(text) ? { value: Number(text) } : { problem: INEXACT };
+}
+
+/** Reads JSON. Each number must be exact, since a long number would be sent as another number. */
+function readJson(text: string): Entry {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text) as JsonValue;
+  } catch {
+    return { problem: 'This is not JSON.' };
+  }
+  const numbers = text.replace(JSON_STRING, '').match(/-?\d[\d.eE+-]*/g) ?? [];
+  return numbers.every(isExact) ? { value } : { problem: INEXACT };
 }
 
 /** Whether a number in JSON is written with the same significant digits as the text. */
