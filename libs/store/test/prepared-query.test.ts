@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { isUniqueViolation, pickColumns, prepareQuery } from '../src/index.ts';
+import { DeferredInsert, isUniqueViolation, pickColumns, prepareQuery } from '../src/index.ts';
 import { entry, insertAhead, type LedgerDatabase } from './ledger.ts';
 import { entryIds, openLedger, PLACES } from './open-ledger.ts';
 
@@ -20,9 +20,14 @@ const addToEntry = prepareQuery((db: Reader, change: { id: string; by: bigint })
 const quoted = prepareQuery((db: Reader, { b }: { b: string }) =>
   db.selectFrom('entry').select('id').where('id', 'in', ["it's", b]).where('id', '!=', "'"),
 );
+const deferredEntries = new DeferredInsert<LedgerDatabase, Entry>({
+  table: 'entry',
+  columns: COLUMNS,
+});
 const someEntries = prepareQuery((db: Reader, { a, b }: { a: string; b: string }) =>
   db.selectFrom('entry').selectAll().where('id', 'in', [a, b]).where('estimated', '=', false),
 );
+const INVALID_PARAMETER = { reason: 'STORE_INVALID_PARAMETER' };
 
 describe.each(PLACES)('a prepared query on a store in %s', (place) => {
   it('passes the given values exactly (EM-4)', async () => {
@@ -95,6 +100,23 @@ describe.each(PLACES)('a prepared write to a store in %s', (place) => {
     expect(await entryIds(store)).toEqual(['known']);
   });
 
+  it('rolls back its transaction if a value cannot be stored (CO-1)', async () => {
+    const { store } = await openLedger(place);
+    const invalid = entry('b', 2n ** 63n);
+    const work = store.transaction(async (trx) => {
+      await insertAhead(trx, entry('a'));
+      await insertAhead(trx, invalid);
+    });
+    await expect(work).rejects.toMatchObject(INVALID_PARAMETER);
+    const deferred = store.transaction(async (trx) => {
+      await insertAhead(trx, entry('a'));
+      deferredEntries.add(trx, invalid);
+    });
+    await expect(deferred).rejects.toMatchObject(INVALID_PARAMETER);
+    expect(await entryIds(store)).toEqual([]);
+    expect(store.commits).toBe(0);
+  });
+
   it('is rejected after the end of its transaction', async () => {
     const { store } = await openLedger(place);
     const { ended } = await store.transaction(async (trx) => ({ ended: trx }));
@@ -104,6 +126,25 @@ describe.each(PLACES)('a prepared write to a store in %s', (place) => {
     expect(await entryIds(store)).toEqual([]);
   });
 });
+
+it.runIf(PLACES.includes('PostgreSQL')).each([
+  ['prepared write', insertAhead],
+  ['query', insertEntry],
+])(
+  'rolls back a transaction on PostgreSQL that continues after a %s with a value that cannot be stored (CO-1)',
+  async (_kind, insert) => {
+    const { store } = await openLedger('PostgreSQL');
+    const work = store.transaction(async (trx) => {
+      await insertAhead(trx, entry('a'));
+      await expect(insert(trx, entry('b', 2n ** 63n))).rejects.toMatchObject(INVALID_PARAMETER);
+      await insertAhead(trx, entry('c'));
+    });
+    const other = store.transaction((trx) => insertAhead(trx, entry('d')));
+    await expect(work).rejects.toMatchObject(INVALID_PARAMETER);
+    await other;
+    expect(await entryIds(store)).toEqual(['d']);
+  },
+);
 
 it('rejects a prepared query whose SQL depends on a value, and a missing value', async () => {
   const { store } = await openLedger();

@@ -3,7 +3,7 @@ import { PreconditionError } from '@writ/kernel';
 import type { QueryResult } from 'kysely';
 import pg from 'pg';
 import { endsConnection, translatePostgresError } from './postgres-errors.ts';
-import { fieldReader, toSent } from './postgres-values.ts';
+import { fieldReader, type SentValue, toSent } from './postgres-values.ts';
 
 /** Number of steps into which `afterLoopTime` divides a timeout; the event loop must run between two steps. */
 const LOOP_STEPS = 20;
@@ -129,9 +129,16 @@ export class PostgresSession {
     return this.#inFlight;
   }
 
-  /** Runs one statement after all previously sent statements. */
+  /**
+   * Runs one statement after all previously sent statements.
+   * @throws InternalError STORE_INVALID_PARAMETER
+   */
   async query<R>(sql: string, parameters: readonly unknown[]): Promise<SessionResult<R>> {
-    const values = parameters.map(toSent);
+    return await this.queryEncoded<R>(sql, parameters.map(toSent));
+  }
+
+  /** Like `query`, with encoded parameters. */
+  async queryEncoded<R>(sql: string, values: SentValue[]): Promise<SessionResult<R>> {
     const name = this.#nameFor(sql);
     const { rows, fields, command, rowCount } = await this.#send(() =>
       this.#client.query<unknown[]>({

@@ -2,6 +2,7 @@ import { InternalError } from '@writ/kernel';
 import { refuseTransactionControl } from '../connection-refusals.ts';
 import type { TransactionOptions } from '../store.ts';
 import type { PostgresSession, SessionResult } from './postgres-session.ts';
+import { type SentValue, toSent } from './postgres-values.ts';
 import type { WriteScope } from './write-locks.ts';
 
 /** One write transaction, first queued and then run on a writing session. */
@@ -19,6 +20,8 @@ export class PostgresTurn {
   #failed = false;
   /** The error of a statement whose response was not awaited. */
   #failure: unknown;
+  /** The error of a statement that was not sent, because the server cannot store one of its values. */
+  #unsent: unknown;
   #wrote = false;
 
   /** @param caller the value that the commit observer returned for the caller */
@@ -76,7 +79,7 @@ export class PostgresTurn {
 
   /**
    * Runs one query during the turn.
-   * @throws InternalError STORE_TRANSACTION_ENDED, STORE_TRANSACTION_CONTROL
+   * @throws InternalError STORE_TRANSACTION_ENDED, STORE_TRANSACTION_CONTROL, STORE_INVALID_PARAMETER
    */
   async run<R>(sql: string, parameters: readonly unknown[]): Promise<SessionResult<R>> {
     return await this.#query<R>(sql, parameters, 'awaited');
@@ -85,7 +88,7 @@ export class PostgresTurn {
   /**
    * Sends a statement without waiting for its response. The end of the turn waits for the response, and the turn fails
    * with the error of the statement.
-   * @throws InternalError STORE_TRANSACTION_ENDED, STORE_TRANSACTION_CONTROL
+   * @throws InternalError STORE_TRANSACTION_ENDED, STORE_TRANSACTION_CONTROL, STORE_INVALID_PARAMETER
    */
   send(sql: string, parameters: readonly unknown[]): void {
     this.#query(sql, parameters, 'ahead').catch(() => undefined);
@@ -103,11 +106,21 @@ export class PostgresTurn {
       );
     }
     refuseTransactionControl(sql);
-    const answer = this.#answerOf(this.#session.query<R>(sql, parameters), kind);
+    const values = this.#encode(parameters);
+    const answer = this.#answerOf(this.#session.queryEncoded<R>(sql, values), kind);
     this.#inFlight.add(answer);
     const forget = () => void this.#inFlight.delete(answer);
     answer.then(forget, forget);
     return answer;
+  }
+
+  #encode(parameters: readonly unknown[]): SentValue[] {
+    try {
+      return parameters.map(toSent);
+    } catch (error) {
+      this.#unsent ??= error;
+      throw error;
+    }
   }
 
   async #answerOf<R>(
@@ -128,8 +141,15 @@ export class PostgresTurn {
     }
   }
 
-  /** Ends the turn and keeps its changes; resolves when they are durable. */
+  /**
+   * Ends the turn and keeps its changes; resolves when they are durable. If a statement was not sent, rolls back and
+   * rejects with its error, even if the callback has handled the error, because the server would commit the others.
+   */
   async finish(): Promise<void> {
+    if (this.#unsent !== undefined) {
+      this.leave();
+      throw this.#unsent;
+    }
     this.#state = 'over';
     this.#ended.resolve('finished');
     await this.#durable.promise;

@@ -20,11 +20,14 @@ const TIMESTAMPTZ = 1184;
 const NUMERIC = 1700;
 const WHOLE = /^-?\d+$/;
 
+/** An encoded parameter. */
+export type SentValue = string | Buffer | null;
+
 /**
  * Encodes a parameter; accepts and rejects the same values as on SQLite (EM-4).
  * @throws InternalError STORE_INVALID_PARAMETER naming the position, never the value
  */
-export function toSent(value: unknown, index: number): string | Buffer | null {
+export function toSent(value: unknown, index: number): SentValue {
   switch (typeof value) {
     case 'string':
       return value;
