@@ -34,7 +34,7 @@ export function relayTo(
   store: Store<LedgerDatabase>,
   refuse: (eventId: string) => boolean = () => false,
   options: Partial<
-    Pick<OutboxRelayOptions<LedgerDatabase>, 'markIntervalMs' | 'isClockConfirmed'>
+    Pick<OutboxRelayOptions<LedgerDatabase>, 'batch' | 'markIntervalMs' | 'isClockConfirmed'>
   > = {},
 ) {
   const taken: Required<OutboxMessage>[] = [];

@@ -1,9 +1,29 @@
 import { ManualClock } from '@writ/kernel';
-import { describe, expect, it, vi } from 'vitest';
-import { createOutboxRelay, type RelayFailure, type Store } from '../src/index.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createOutboxRelay, type RelayFailure, readBacklog, type Store } from '../src/index.ts';
 import type { LedgerDatabase } from './ledger.ts';
-import { openLedger } from './open-ledger.ts';
+import { openLedger, PLACES } from './open-ledger.ts';
 import { append, message, relayTo } from './outbox-fixture.ts';
+
+/** The store with another function that runs its transactions. */
+function withTransactions(
+  store: Store<LedgerDatabase>,
+  transaction: Store<LedgerDatabase>['transaction'],
+): Store<LedgerDatabase> {
+  const { dialect, db } = store;
+  return {
+    dialect,
+    db,
+    commits: 0,
+    backgroundCommits: 0,
+    checkAvailable: () => Promise.resolve(),
+    transaction,
+    close: () => Promise.resolve(),
+  };
+}
+
+/** `count` different event ids. */
+const idsOf = (count: number) => Array.from({ length: count }, (_, n) => `m${n}`);
 
 describe('the outbox relay after an error', () => {
   it('loses nothing and keeps the order while the bus is down (HK-2)', async () => {
@@ -68,16 +88,7 @@ describe('the outbox relay after an error', () => {
     const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'a', 'b');
-    const dying: Store<LedgerDatabase> = {
-      dialect: 'sqlite',
-      db: store.db,
-      commits: 0,
-      backgroundCommits: 0,
-      checkAvailable: () => Promise.resolve(),
-      transaction: () => Promise.reject(new Error('killed')),
-      close: () => Promise.resolve(),
-    };
-    const before = relayTo(dying);
+    const before = relayTo(withTransactions(store, () => Promise.reject(new Error('killed'))));
     const flushing = before.relay.flush();
     await expect.poll(() => before.failures.length).toBeGreaterThan(0);
     const stopping = before.relay.stop();
@@ -87,5 +98,42 @@ describe('the outbox relay after an error', () => {
     const after = relayTo(store);
     await after.relay.flush();
     expect(after.taken).toEqual([message('a'), message('b')]);
+  });
+});
+
+describe.each(PLACES)('the marks of published messages in %s', (place) => {
+  it('are written in several statements if there are many (HK-2)', async () => {
+    const { store } = await openLedger(place);
+    // More than the parameters of one statement: 65,535 on PostgreSQL, 32,766 on SQLite, padded to a power of two.
+    const sent = idsOf(33_000);
+    for (let from = 0; from < sent.length; from += 3_000) {
+      await append(store, ...sent.slice(from, from + 3_000));
+    }
+    const { relay, ids, failures } = relayTo(store, undefined, { batch: sent.length });
+    onTestFinished(() => relay.stop());
+    relay.start();
+    await expect.poll(() => readBacklog(store.db)).toMatchObject({ count: 0 });
+    expect(failures).toEqual([]);
+    expect(ids()).toEqual(sent);
+  });
+
+  it('stop the relay from publishing while they cannot be written (HK-2)', async () => {
+    const { store } = await openLedger(place);
+    const sent = idsOf(3_000);
+    await append(store, ...sent);
+    let isFull = true;
+    const failing = withTransactions(store, (work, options) =>
+      isFull ? Promise.reject(new Error('disk full')) : store.transaction(work, options),
+    );
+    const { relay, ids, failures } = relayTo(failing, undefined, { batch: 500 });
+    onTestFinished(() => relay.stop());
+    relay.start();
+    await expect.poll(() => failures.length).toBeGreaterThan(10);
+    expect(ids().length).toBeLessThanOrEqual(1_500);
+    expect(failures.map(({ eventId }) => eventId)).not.toContainEqual(expect.anything());
+    isFull = false;
+    await relay.flush();
+    expect(ids()).toEqual(sent);
+    expect(await readBacklog(store.db)).toMatchObject({ count: 0 });
   });
 });

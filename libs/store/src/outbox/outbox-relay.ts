@@ -134,7 +134,10 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
 
   async #publishAndMark(): Promise<Outcome> {
     const { accepted } = this.#marks;
+    this.#publishing = undefined;
     try {
+      // While marks cannot be written, publishes nothing more: after a restart every unmarked message is published again.
+      if (this.#marks.isFull) await this.#marks.write();
       let outcome: Outcome;
       try {
         outcome = await this.#publishBatch();
@@ -175,7 +178,6 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
 
   async #publishBatch(): Promise<Outcome> {
     const { publish, batch = 100 } = this.#options;
-    this.#publishing = undefined;
     const isLeader = await this.#leadership.acquire();
     const pending = await readPending(this.#store, isLeader ? batch : 1, this.#marks.positions);
     if (pending.length === 0) return 'done';

@@ -5,7 +5,10 @@ import { markPublished } from './outbox-queries.ts';
 
 type Position = number | bigint;
 
-/** Maximum number of accepted messages before their marks are written, even before the interval has passed. */
+/**
+ * Maximum number of accepted messages before their marks are written, even before the interval has passed, and of marks
+ * in one statement, because the number of parameters of a statement is limited.
+ */
 const MAX_UNMARKED = 1_000;
 
 /**
@@ -32,6 +35,11 @@ export class PublishedMarks {
     return this.#positions;
   }
 
+  /** Whether so many messages are unmarked that no further message may be published before their marks are written. */
+  get isFull(): boolean {
+    return this.#positions.length >= MAX_UNMARKED;
+  }
+
   /** Milliseconds until the marks are due; undefined when there is nothing to mark. */
   get dueInMs(): number | undefined {
     if (this.#positions.length === 0) return undefined;
@@ -55,15 +63,16 @@ export class PublishedMarks {
    * the next transaction or, after {@link COMMIT_DELAY_MS}, alone; on PostgreSQL at once.
    */
   async writeDue(): Promise<void> {
-    if (this.#positions.length >= MAX_UNMARKED) await this.write();
+    if (this.isFull) await this.write();
     else if (this.dueInMs === 0) await this.write({ commitDelayMs: COMMIT_DELAY_MS });
   }
 
-  /** Writes the marks. */
+  /** Writes the marks, at most {@link MAX_UNMARKED} in one transaction. */
   async write(options?: Pick<TransactionOptions, 'commitDelayMs'>): Promise<void> {
-    const positions = this.#positions;
-    if (positions.length === 0) return;
-    await markPublished(this.#store, positions, this.#clock.now(), options);
-    this.#positions = [];
+    while (this.#positions.length > 0) {
+      const chunk = this.#positions.slice(0, MAX_UNMARKED);
+      await markPublished(this.#store, chunk, this.#clock.now(), options);
+      this.#positions = this.#positions.slice(chunk.length);
+    }
   }
 }
