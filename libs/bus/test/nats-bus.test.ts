@@ -304,6 +304,35 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await expect(bus.publish(large)).rejects.toMatchObject({ reason: 'BUS_MESSAGE_TOO_LARGE' });
   });
 
+  it('delivers live messages after a connection was lost while one was in flight (SUP-1)', async () => {
+    const token = fresh();
+    const wire = await startFaultProxy(server.address);
+    onTestFinished(() => wire.close());
+    const { bus } = await open(token, { servers: [wire.address] });
+    const { bus: watcher } = await open(token);
+    const live = keeper();
+    const subject = `live.${token}`;
+    watcher.subscribeLive({ subject, capacity: 10_000, handler: live.handler });
+    // The subscription precedes this message on the connection of the watcher.
+    await watcher.publish(message(token, 'subscribed'));
+    const publishLive = (eventId: string) =>
+      bus.publishLive({ ...message(token, eventId), subject });
+    wire.fail('stalled');
+    publishLive('in flight');
+    await expect.poll(() => wire.held).toBeGreaterThan(0);
+    wire.fail('down');
+    wire.fail('none');
+    await vi.waitFor(() => bus.publish(message(token, 'reconnected')));
+    // More messages than may be in flight at the same time.
+    for (let n = 0; n < 5_000; n += 1) {
+      publishLive(`live-${n}`);
+      if (n % 500 === 0) await bus.publish(message(token, `confirmed-${n}`));
+    }
+    publishLive('last');
+    await vi.waitFor(() => expect(live.ids()).toContain('last'));
+    expect(live.ids()).toHaveLength(5_001);
+  });
+
   it('starts without a server and connects when it is available (HK-2)', async () => {
     const token = fresh();
     const other = await startNatsServer();

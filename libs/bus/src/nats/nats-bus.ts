@@ -7,7 +7,6 @@ import { findConsumer, planConsumers } from './consumers.ts';
 import { DurableSubscription } from './durable-subscription.ts';
 import { connectionError, publishError } from './errors.ts';
 import { NatsLink } from './link.ts';
-import { LiveOutlet } from './live-outlet.ts';
 import { LiveSubscription } from './live-subscription.ts';
 import { toNatsHeaders } from './messages.ts';
 import type { NatsBusOptions, NatsSettings } from './options.ts';
@@ -54,7 +53,6 @@ class NatsBus implements Bus {
   readonly #live = new Set<LiveSubscription>();
   readonly #publishing = new Set<Promise<unknown>>();
   readonly #subscribedStreams = new WeakMap<NatsSession, Set<string>>();
-  readonly #outlet = new LiveOutlet();
   #closed = false;
 
   constructor(settings: NatsSettings) {
@@ -120,7 +118,7 @@ class NatsBus implements Bus {
     const headers = toNatsHeaders(message);
     const session = this.#link.current;
     if (this.#closed || session === undefined) return;
-    this.#outlet.publish(session.connection, message, headers);
+    session.live.publish(message, headers);
   }
 
   subscribeLive(options: LiveOptions): Subscription {

@@ -9,6 +9,7 @@ import {
 import { connect, type NatsConnection, type TlsOptions } from '@nats-io/transport-node';
 import { PreconditionError } from '@writ/kernel';
 import { connectionError } from './errors.ts';
+import { LiveOutlet } from './live-outlet.ts';
 import type { NatsSettings } from './options.ts';
 import { ensureStreams } from './streams.ts';
 
@@ -20,6 +21,7 @@ export interface NatsSession {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
+  readonly live: LiveOutlet;
   /** Version of the server. */
   readonly version: string;
 }
@@ -40,7 +42,13 @@ export async function openSession(settings: NatsSettings): Promise<NatsSession> 
     // Information about the whole account is not needed, so the credentials need no permission for it.
     const manager = await jetstreamManager(connection, { timeout, checkAPI: false });
     await ensureStreams(manager, settings, version);
-    return { connection, jetstream: jetstream(connection, { timeout }), manager, version };
+    return {
+      connection,
+      jetstream: jetstream(connection, { timeout }),
+      manager,
+      live: new LiveOutlet(connection),
+      version,
+    };
   } catch (error) {
     await connection?.close();
     throw connectionError(error, settings.servers);
