@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { derivedId } from '@writ/kernel';
+import { derivedId, OverloadedError, PreconditionError } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
 import type { AgentContext } from '../src/runtime/agent.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
@@ -11,6 +11,9 @@ import { World, type WorldOptions } from './world.ts';
 
 const CUSTOM = { kind: AgentKind.CUSTOM } as const;
 const FINAL = { action: { kind: 'final', answer: 'Done.' } } as const;
+
+/** Settings of a worker that a test abandons: it runs one agent at a time, and its lease outlasts the test. */
+const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
 
 type Work = (ctx: AgentContext) => Promise<void>;
 
@@ -128,17 +131,63 @@ describe('the journal of an agent’s context', () => {
       const stopReason = answer.kind === 'answer' ? 'stuck' : answer.stopReason;
       ctx.stop({ stopReason, phase: 'worker' });
     };
-    const settings = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 };
     const world = await World.start({ model: () => 'hi', inFile: true });
-    await startAgain(world, work, settings);
+    await startAgain(world, work, FROZEN);
     const asked = world.faults.silenceAt('after generate op-2');
     await world.deliver({ manifest: CUSTOM });
     await asked;
-    await startAgain(world, work, settings);
+    await startAgain(world, work, FROZEN);
     const { stopReason } = await world.until('ERROR');
     expect(stopReason).toBe('stuck');
     expect(world.meter.requests).toHaveLength(2);
     expect(world.meter.paid).toHaveLength(1);
+  });
+
+  it('is committed before an effect that follows a refused model call, so that the refusal is replayed after a crash (RT-1, EM-7)', async () => {
+    const work: Work = async (ctx) => {
+      const first = await ctx.llm(llmRequest('large'));
+      if (first.kind === 'failed') await ctx.llm(llmRequest('small'));
+      await ctx.tool('get_refund_context', '{"user_id":42}');
+      await ctx.propose(FINAL);
+    };
+    const world = await World.start({ model: () => 'hi', inFile: true });
+    world.supervisor.rule = approveAll;
+    const refused = new OverloadedError('BUDGET_EXHAUSTED', 'The budget is reserved.', {
+      dimension: 'tokens',
+    });
+    world.faults.failAt('before generate op-0', refused);
+    await startAgain(world, work, FROZEN);
+    const executed = world.faults.silenceAt('after call_tool op-2');
+    await world.deliver({ manifest: CUSTOM });
+    await executed;
+    await startAgain(world, work, FROZEN);
+    await world.until('COMPLETED');
+    expect(world.meter.paid).toEqual(['op-1']);
+    expect(world.gateway.executed).toEqual(['op-2 get_refund_context']);
+  });
+
+  it('is committed before an effect that follows a refused delegation, so that the refusal is replayed after a crash (RT-1, AG-3)', async () => {
+    const work: Work = async (ctx) => {
+      const { kind } = await ctx.spawn('helper', 'Help.');
+      await ctx.tool('get_refund_context', `{"user_id":${kind === 'failed' ? 42 : 43}}`);
+      await ctx.propose(FINAL);
+    };
+    const world = await World.start({ inFile: true });
+    world.supervisor.rule = approveAll;
+    world.withChildren({ helper: { kind: AgentKind.REACT, tools: [] } });
+    const refused = new PreconditionError('SPAWN_FAILED', 'No tab was created.');
+    world.faults.failAt('before spawn op-0', refused);
+    await startAgain(world, work, FROZEN);
+    const executed = world.faults.silenceAt('after call_tool op-1');
+    await world.deliver({ manifest: CUSTOM });
+    await executed;
+    await startAgain(world, work, FROZEN);
+    await world.until('COMPLETED');
+    expect(world.supervisor.decided).toEqual([
+      'op-1 approve get_refund_context',
+      'op-2 approve final',
+    ]);
+    expect(world.gateway.executed).toEqual(['op-1 get_refund_context']);
   });
 
   it('reads tools and history without a commit, and commits both before the next effect (RT-1)', async () => {

@@ -124,7 +124,7 @@ export class RuntimeContext implements AgentContext {
       { names },
       'read',
       list,
-      () => session.takeFirst('tools'),
+      { delivered: () => session.takeFirst('tools') },
     );
     return value;
   }
@@ -149,7 +149,10 @@ export class RuntimeContext implements AgentContext {
         return { kind: 'failed', stopReason: error.stopReason, detail: error.message };
       }
     };
-    const { callId, value } = await this.#operations.remote('llm', request, 'effect', ask);
+    const { callId, value } = await this.#operations.remote('llm', request, 'effect', ask, {
+      // The meter does not record refusals: it may accept the repeated call.
+      isVolatile: ({ kind }) => kind === 'failed',
+    });
     return { ...value, callId };
   }
 
@@ -261,13 +264,9 @@ export class RuntimeContext implements AgentContext {
 
   async recall(): Promise<readonly ChatTurn[]> {
     const { history, session } = this.#scope;
-    const { value } = await this.#operations.remote(
-      'recall',
-      '',
-      'read',
-      () => history.load(),
-      () => session.takeFirst('history'),
-    );
+    const { value } = await this.#operations.remote('recall', '', 'read', () => history.load(), {
+      delivered: () => session.takeFirst('history'),
+    });
     return value;
   }
 

@@ -89,7 +89,8 @@ async function spawnChild(
     if (!(error instanceof PeerRefusal)) throw error;
     value = { failure: { stopReason: error.stopReason, message: error.message } };
   }
-  journal.record({ ...operation, value }, false);
+  // The supervisor does not record refusals: it may accept the repeated request.
+  journal.record({ ...operation, value }, 'failure' in value);
   return value;
 }
 

@@ -49,7 +49,7 @@ export interface CommitExtras {
  * Collects an agent's changes since the last commit (entries, consumed signals, steps) and commits them together:
  * before an effect that depends on something that a replay could change, when the agent is suspended or ends, and soon
  * after the start of a step. After a crash, the agent requests uncommitted results again, and the services return their
- * recorded answers (RT-1).
+ * recorded answers (RT-1). Services do not record refusals, so a refusal is committed before the next effect.
  */
 export class Commits {
   readonly #session: LeaseSession;

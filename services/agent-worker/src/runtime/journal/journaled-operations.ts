@@ -4,6 +4,14 @@ import type { RunScope } from '../scope.ts';
 import { BranchSuspended, CodeMismatched, Unwinding } from '../unwinding.ts';
 import type { NumberedCall } from './journal.ts';
 
+/** Optional parts of an operation that calls another service. */
+interface RemoteOptions<T> {
+  /** Takes the value that was read at the delivery; undefined when there is none. */
+  readonly delivered?: () => T | undefined;
+  /** Whether a repeated call could return another result than `value`; by default, only a read could. */
+  readonly isVolatile?: (value: T) => boolean;
+}
+
 /** State that the branches of one lease share. */
 export interface SharedState {
   /** The unwinding that stops all branches. */
@@ -63,8 +71,8 @@ export class JournaledOperations {
 
   /**
    * Runs an operation that calls another service or uses the worker's store. Before an effect, the pending entries are
-   * committed if a replay could change one of them; the effect itself is idempotent by call_id. The result of a read is
-   * committed before the next effect, because a repeated read may return another result; the value of `delivered` is
+   * committed if a replay could change one of them; the effect itself is idempotent by call_id. A volatile result is
+   * committed before the next effect, because a repeated call may return another result; the value of `delivered` is
    * stored with the delivery and requires no such commit.
    */
   async remote<T>(
@@ -72,7 +80,7 @@ export class JournaledOperations {
     args: unknown,
     access: 'read' | 'effect',
     live: (callId: string) => Promise<T>,
-    delivered?: () => T | undefined,
+    { delivered, isVolatile = () => access === 'read' }: RemoteOptions<T> = {},
   ): Promise<{ readonly callId: string; readonly value: T }> {
     return await this.guarded(async () => {
       const { journal, commits, session, cursor } = this.#scope;
@@ -91,7 +99,7 @@ export class JournaledOperations {
       }
       if (access === 'effect') await commits.beforeEffect();
       const value = await live(callId);
-      journal.record({ ...operation, value }, access === 'read');
+      journal.record({ ...operation, value }, isVolatile(value));
       return { callId, value };
     });
   }
