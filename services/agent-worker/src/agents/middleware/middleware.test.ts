@@ -324,6 +324,36 @@ describe('built-in middleware', () => {
     expect(JSON.stringify(returned)).not.toMatch(/example|4111/);
   });
 
+  it.each([
+    ['a long word', { page: 'a'.repeat(65_536) }],
+    [
+      'many names that become equal',
+      Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`a${n}@b.c`, n])),
+    ],
+  ])('redacts %s in linear time (AG-9, BD-2)', async (_, value) => {
+    const began = performance.now();
+    const { returned } = await act({
+      settings: functions({ name: 'redaction', options: {} }),
+      outcomes: [executed(value)],
+      run: (ctx) => ctx.tool('search', '{}'),
+    });
+    expect(performance.now() - began).toBeLessThan(2_000);
+    const { observation } = returned as Extract<ProposalOutcome, { kind: 'executed' }>;
+    expect(Object.keys(observation)).toHaveLength(Object.keys(value).length);
+  });
+
+  it('numbers names that become equal (AG-9)', async () => {
+    const names = ['a@b.c', '[redacted] 2', 'd@e.f', 'g@h.i', '[redacted] 3'];
+    const { returned } = await act({
+      settings: functions({ name: 'redaction', options: {} }),
+      outcomes: [executed(Object.fromEntries(names.map((name) => [name, 1])))],
+      run: (ctx) => ctx.tool('search', '{}'),
+    });
+    const shown = ['', ' 2', ' 3', ' 4', ' 3 2'].map((number) => `[redacted]${number}`);
+    const { observation } = returned as Extract<ProposalOutcome, { kind: 'executed' }>;
+    expect(Object.keys(observation)).toEqual(shown);
+  });
+
   it('redacts tool errors (AG-9)', async () => {
     const { returned } = await act({
       settings: functions({ name: 'redaction', options: { kinds: ['email'] } }),

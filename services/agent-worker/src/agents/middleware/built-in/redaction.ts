@@ -11,17 +11,22 @@ import { observationOf, type ToolOutcome } from '../../../domain/calls/tool-call
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
 import type { ChatContext, CreateMiddleware, FunctionContext } from '../middleware.ts';
+import { redactEmails } from './redact-emails.ts';
 
 interface RedactionOptions {
   readonly kinds: (keyof typeof KINDS)[];
   readonly patterns: string[];
 }
 
+type Redact = (text: string) => string;
+
+const REDACTED = '[redacted]';
+
 const KINDS = {
-  email: /[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/gu,
-  card_number: /\b(?:\d[ -]?){12,18}\d\b/gu,
-  phone: /(?<![\p{L}\p{N}])\+\d[\d ()/-]{6,}\d/gu,
-} as const satisfies Record<(typeof REDACTION_KINDS)[number], RegExp>;
+  email: (text) => redactEmails(text, REDACTED),
+  card_number: redactMatches(/\b(?:\d[ -]?){12,18}\d\b/gu),
+  phone: redactMatches(/(?<![\p{L}\p{N}])\+\d[\d ()/-]{6,}\d/gu),
+} as const satisfies Record<(typeof REDACTION_KINDS)[number], Redact>;
 
 const readOptions = optionsReader<RedactionOptions>('redaction', MIDDLEWARE_OPTIONS.chat.redaction);
 
@@ -86,8 +91,6 @@ function redactTurn(turn: ChatTurn, redact: Redact): ChatTurn {
   return { ...turn, text, toolUses };
 }
 
-type Redact = (text: string) => string;
-
 /** Redacts a text. In JSON text, redacts only inside values and names, so that it stays valid JSON. */
 function redactText(text: string, redact: Redact): string {
   const value = structureIn(text);
@@ -116,9 +119,16 @@ function redactValue(value: JsonValue, redact: Redact): JsonValue {
   if (!isJsonObject(value)) return value;
   const entries: [string, JsonValue][] = [];
   const names = new Set<string>();
+  const numbers = new Map<string, number>();
   for (const [name, each] of Object.entries(value)) {
-    let shown = redact(name);
-    for (let n = 2; names.has(shown); n += 1) shown = `${redact(name)} ${n}`;
+    const redacted = redact(name);
+    let shown = redacted;
+    let number = numbers.get(redacted) ?? 1;
+    while (names.has(shown)) {
+      number += 1;
+      shown = `${redacted} ${number}`;
+    }
+    numbers.set(redacted, number);
     names.add(shown);
     entries.push([shown, redactValue(each, redact)]);
   }
@@ -127,8 +137,15 @@ function redactValue(value: JsonValue, redact: Redact): JsonValue {
 
 function redactor(options: JsonObject): Redact {
   const { kinds, patterns } = readOptions(options);
-  const all = [...kinds.map((kind) => KINDS[kind]), ...patterns.map(compile)];
-  return (text) => all.reduce((rest, pattern) => rest.replace(pattern, '[redacted]'), text);
+  const all = [
+    ...kinds.map((kind) => KINDS[kind]),
+    ...patterns.map((pattern) => redactMatches(compile(pattern))),
+  ];
+  return (text) => all.reduce((rest, redact) => redact(rest), text);
+}
+
+function redactMatches(pattern: RegExp): Redact {
+  return (text) => text.replace(pattern, REDACTED);
 }
 
 function compile(pattern: string): RegExp {
