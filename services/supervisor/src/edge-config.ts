@@ -91,7 +91,7 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
       default: EDGE_DEFAULTS.tenantRate.perSecond,
       min: 1,
       about:
-        'limit of public calls of one tenant per second; Halt, Resume and ListHalts do not count',
+        'limit of public calls of one tenant per second; Halt, Resume and ListHalts by administrators and operators do not count',
     }),
     burst: variable.integer('WRIT_TENANT_BURST', {
       default: EDGE_DEFAULTS.tenantRate.burst,

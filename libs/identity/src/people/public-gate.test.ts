@@ -30,7 +30,12 @@ describe('the public gate', () => {
 
   it('does not count halts, so that a flood of calls cannot block a halt of its tenant (BD-2)', async () => {
     const admin: Person = { subject: 'root', tenant: 'acme', roles: ['admin'] };
-    const verify = (key: string) => (key === 'writ_admin' ? admin : apiKeys.verify(key));
+    const auditor: Person = { subject: 'kim', tenant: 'audited', roles: ['auditor', 'caller'] };
+    const known = new Map([
+      ['writ_admin', admin],
+      ['writ_auditor', auditor],
+    ]);
+    const verify = (key: string) => known.get(key) ?? apiKeys.verify(key);
     const rateLimit = tenantRateLimit({ perSecond: 1, burst: 1 }, new ManualClock());
     const gate = publicGate({ apiKeys: { verify }, rateLimit });
     const { halt, resume, listHalts, reprioritize } = ControlService.method;
@@ -46,6 +51,10 @@ describe('the public gate', () => {
       await expect(control(rpc, `writ_good_${rpc.name}`)).rejects.toMatchObject(limited);
     }
     await expect(control(reprioritize, 'writ_admin')).rejects.toMatchObject({
+      reason: 'RATE_LIMITED',
+    });
+    await gate(call('writ_auditor'));
+    await expect(control(listHalts, 'writ_auditor')).rejects.toMatchObject({
       reason: 'RATE_LIMITED',
     });
   });

@@ -19,7 +19,7 @@ const API_KEY = /^writ_/;
 /**
  * Creates the gate of the public port. It requires an API key or OIDC token with a role that permits the RPC, and
  * limits the call rate of each tenant (SYS-6). Open RPCs, such as health checks, need no credentials. Internal RPCs are
- * denied. Halt, Resume and ListHalts do not count toward the rate, unless the role does not permit them (BD-2).
+ * denied. Calls of Halt, Resume and ListHalts by administrators and operators do not count toward the rate (BD-2).
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED (from the gate it returns)
  * @throws PermissionDeniedError ROLE_REQUIRED, CALLER_NOT_ALLOWED (from the gate it returns)
  * @throws OverloadedError RATE_LIMITED, UnavailableError ISSUER_UNAVAILABLE, API_KEYS_UNREADABLE
@@ -45,9 +45,9 @@ export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gat
         { rpc },
       );
     const person = await personOf(bearer(call, 'an API key'));
-    const isPermitted = permitsRoles(rpc, person.roles);
-    if (!isPermitted || row.unmetered !== true) await rateLimit?.(person.tenant);
-    if (!isPermitted)
+    const isUncounted = row.uncounted?.some((role) => person.roles.includes(role)) === true;
+    if (!isUncounted) await rateLimit?.(person.tenant);
+    if (!permitsRoles(rpc, person.roles))
       throw new PermissionDeniedError(
         'ROLE_REQUIRED',
         `${rpc} requires the role ${row.people.join(' or ')}.`,

@@ -16,8 +16,8 @@ export interface OpenRow {
 /** People with one of these roles, on the public port. */
 export interface PeopleRow {
   readonly people: readonly Role[];
-  /** Whether calls with a permitted role do not count toward the request rate of the tenant (BD-2). Default: false. */
-  readonly unmetered?: true;
+  /** Roles whose calls do not count toward the request rate of the tenant (BD-2). Default: none. */
+  readonly uncounted?: readonly Role[];
 }
 
 /** These services, on an internal port. */
@@ -51,8 +51,12 @@ const USAGE_READERS: PeopleRow = { people: ['caller', 'auditor', 'operator', 'ad
 /** The handler checks whether the person may act in the tenant and on the scope (SV-9). */
 const OPERATORS: PeopleRow = { people: ['admin', 'operator'] };
 /** Not counted, because a key that floods its tenant must not block the halt that stops it (BD-2). */
-const HALT_OPERATORS: PeopleRow = { ...OPERATORS, unmetered: true };
-const HALT_READERS: PeopleRow = { people: ['auditor', 'admin', 'operator'], unmetered: true };
+const HALT_OPERATORS: PeopleRow = { ...OPERATORS, uncounted: OPERATORS.people };
+/** Calls of auditors count, so that an auditor's key cannot use up the capacity that is reserved for halts. */
+const HALT_READERS: PeopleRow = {
+  people: ['auditor', ...OPERATORS.people],
+  uncounted: OPERATORS.people,
+};
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
