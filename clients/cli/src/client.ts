@@ -7,6 +7,8 @@ import type { ClientOptions } from './client-options.ts';
 import type { CliIo } from './io.ts';
 
 const LOCAL = '127.0.0.1:8080';
+/** Time for which a watch reconnects while the platform restarts, ms. */
+const RECONNECT_MS = 60_000;
 /** File in the data folder with the address of the platform that `writ dev` runs. */
 export const DEV_ADDRESS_FILE = 'dev-address';
 
@@ -19,7 +21,12 @@ export function openClient(options: ClientOptions, { env }: Pick<CliIo, 'env'>):
   const baseUrl = addressOf(options, { env });
   const apiKey = apiKeyOf(options, env, new URL(baseUrl).hostname);
   const ca = authoritiesOf(options, { env });
-  return createWritClient({ baseUrl, apiKey, ...omitUndefined({ ca }) });
+  return createWritClient({
+    baseUrl,
+    apiKey,
+    reconnectMs: RECONNECT_MS,
+    ...omitUndefined({ ca }),
+  });
 }
 
 /**

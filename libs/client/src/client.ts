@@ -38,6 +38,13 @@ export interface WritClientOptions {
    */
   readonly silenceMs?: number;
   /**
+   * Time for which watchRun, runAgent and watchApprovals reconnect when the platform becomes unavailable, for example
+   * because it restarts, and continue after the last message, ms. A watch that does not receive a message within this
+   * time fails with the error of its last stream. A watch that has never reached the platform, and any error other than
+   * UNAVAILABLE, fails at once. Default 0: UNAVAILABLE also fails at once. watchRuns does not reconnect.
+   */
+  readonly reconnectMs?: number;
+  /**
    * Whether startRun and runAgent retry a start that is rejected with a retry delay (START_QUEUE_FULL, RATE_LIMITED):
    * after one to two times that delay, with the same `requestId`, within the timeout of the call or `timeoutMs`.
    * Default true.
@@ -101,10 +108,10 @@ export function createWritClient(options: WritClientOptions): WritClient {
   });
   const transport = translateErrors(withDefaultTimeout(connect, timeoutMs));
   // The retries wrap the watches, so that the pause before a retry is not mistaken for a silent stream.
-  const watched = resumeWatches(createClient(RunService, transport), options.silenceMs);
+  const watched = resumeWatches(createClient(RunService, transport), options);
   return {
     runs: options.retryStarts === false ? watched : retryStarts(watched, timeoutMs),
-    approvals: resumeApprovals(createClient(ApprovalService, transport), options.silenceMs),
+    approvals: resumeApprovals(createClient(ApprovalService, transport), options),
     audit: createClient(AuditService, transport),
     control: createClient(ControlService, transport),
     usage: createClient(UsageService, transport),

@@ -4,22 +4,22 @@ import type {
   ApprovalService,
   WatchApprovalsResponse,
 } from '@writ/contracts/writ/approval/v1/approval_service_pb';
-import { resumed, SILENCE_MS } from './resume-watches.ts';
+import { resumed, type WatchLimits } from './resume-watches.ts';
 
 type Approvals = Client<typeof ApprovalService>;
 
 /**
- * Wraps watchApprovals: heartbeats are not delivered, and after `silenceMs` without a message the watch continues on
- * another stream. The new stream lists the pending approvals again. Approvals that were already delivered are omitted;
- * approvals that closed during the silence are read and delivered. After four silent streams in succession, the watch
- * throws UnavailableError WATCH_SILENT.
+ * Wraps watchApprovals: heartbeats are not delivered, and after `silenceMs` without a message, or after UNAVAILABLE, the
+ * watch continues on another stream. The new stream lists the pending approvals again. Approvals that were already
+ * delivered are omitted; approvals that closed in the meantime are read and delivered. The watch fails like those of
+ * `resumeWatches`.
  */
-export function resumeApprovals(approvals: Approvals, silenceMs = SILENCE_MS): Approvals {
+export function resumeApprovals(approvals: Approvals, limits: WatchLimits = {}): Approvals {
   const watchApprovals: Approvals['watchApprovals'] = (request, options) => {
     const pending = new Set<string>();
-    const closedInSilence = new Set<string>();
+    const closedMeanwhile = new Set<string>();
     const isUndelivered = ({ approvalId, state }: Approval) => {
-      if (closedInSilence.has(approvalId)) return false;
+      if (closedMeanwhile.has(approvalId)) return false;
       if (state !== ApprovalState.PENDING) {
         pending.delete(approvalId);
         return true;
@@ -31,12 +31,12 @@ export function resumeApprovals(approvals: Approvals, silenceMs = SILENCE_MS): A
     return resumed<WatchApprovalsResponse>(
       (to) => approvals.watchApprovals(request, to),
       options,
-      silenceMs,
+      limits,
       async (message, resumes) => {
         const closed = resumes ? await closedOf(approvals, pending) : [];
         const { approval } = message;
         const undelivered = [...closed, ...(approval ? [approval] : [])].filter(isUndelivered);
-        for (const { approvalId } of closed) closedInSilence.add(approvalId);
+        for (const { approvalId } of closed) closedMeanwhile.add(approvalId);
         return undelivered.map((one) => ({ ...message, heartbeat: false, approval: one }));
       },
     );

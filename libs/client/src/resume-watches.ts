@@ -6,6 +6,7 @@ import type {
   WatchRunResponse,
 } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UnavailableError } from '@writ/kernel';
+import { Outage } from './outage.ts';
 
 type Runs = Client<typeof RunService>;
 
@@ -13,30 +14,39 @@ type Runs = Client<typeof RunService>;
  * Default time without a message after which a watch reconnects, ms; the supervisor sends a heartbeat after 5 s without
  * an event.
  */
-export const SILENCE_MS = 15_000;
+const SILENCE_MS = 15_000;
 /** Number of silent streams in succession after which a watch fails. */
 const MAX_SILENT = 4;
+
+/** Limits of a watch. */
+export interface WatchLimits {
+  /** Time without a message after which the watch reconnects, ms. Default {@link SILENCE_MS}. */
+  readonly silenceMs?: number;
+  /** Time during which the watch reconnects after UNAVAILABLE, ms. Default zero: the watch fails at once. */
+  readonly reconnectMs?: number;
+}
 
 /** One stream of a watch. */
 type Open<M> = (options: CallOptions) => AsyncIterable<M>;
 
 /**
  * Returns the messages to deliver to the reader for one message of the supervisor; none for a heartbeat. `resumes` is
- * true for the first message after a silent stream.
+ * true for the first message of every stream except the first.
  */
 type Deliver<M> = (message: M, resumes: boolean) => readonly M[] | Promise<readonly M[]>;
 
 /**
  * Wraps watchRun and runAgent: heartbeats are not delivered, and when neither an event nor a heartbeat comes for
  * `silenceMs`, the watch continues after its last event on another stream. After {@link MAX_SILENT} silent streams in
- * succession, the watch throws UnavailableError WATCH_SILENT. Other errors pass through.
+ * succession, the watch throws UnavailableError WATCH_SILENT. After UNAVAILABLE, for example because the supervisor
+ * restarts, the watch reconnects for at most `reconnectMs`, then throws the error. Other errors pass through.
  */
-export function resumeWatches(runs: Runs, silenceMs = SILENCE_MS): Runs {
+export function resumeWatches(runs: Runs, limits: WatchLimits = {}): Runs {
   const watchRun: Runs['watchRun'] = (request, options) => {
     let after = request.afterSequence ?? 0n;
     const open: Open<WatchRunResponse> = (to) =>
       runs.watchRun({ ...request, afterSequence: after }, to);
-    return resumed(open, options, silenceMs, (message) => {
+    return resumed(open, options, limits, (message) => {
       after = laterOf(after, message.event);
       return withoutHeartbeat(message);
     });
@@ -50,7 +60,7 @@ export function resumeWatches(runs: Runs, silenceMs = SILENCE_MS): Runs {
       runId === ''
         ? runs.runAgent(request, to)
         : ofRun(runId, runs.watchRun({ runId, afterSequence: after, progress }, to));
-    return resumed(open, options, silenceMs, (message) => {
+    return resumed(open, options, limits, (message) => {
       ({ runId } = message);
       after = laterOf(after, message.event);
       return withoutHeartbeat(message);
@@ -79,27 +89,36 @@ async function* ofRun(
 }
 
 /**
- * Returns a watch over successive streams: a stream that is silent for `silenceMs` is replaced by a new one. The first
- * stream is opened immediately, not at the first read.
- * @throws UnavailableError WATCH_SILENT after {@link MAX_SILENT} silent streams in succession
+ * Returns a watch over successive streams: a stream that is silent for `silenceMs`, or fails with UNAVAILABLE, is
+ * replaced by a new one. The first stream is opened immediately, not at the first read.
+ * @throws UnavailableError WATCH_SILENT after {@link MAX_SILENT} silent streams in succession; the error of the last
+ * stream after `reconnectMs` without a message
  */
 export function resumed<M>(
   open: Open<M>,
   options: CallOptions = {},
-  silenceMs: number,
+  { silenceMs = SILENCE_MS, reconnectMs = 0 }: WatchLimits,
   deliver: Deliver<M>,
 ): AsyncIterable<M> {
   const first = new Attempt(open, options, silenceMs);
   return follow();
 
   async function* follow(): AsyncIterable<M> {
+    const outage = new Outage(reconnectMs);
     let attempt = first;
     for (let silent = 0; ; attempt = new Attempt(open, options, silenceMs)) {
       let resumes = attempt !== first;
-      for await (const message of attempt.messages()) {
-        silent = 0;
-        yield* await deliver(message, resumes);
-        resumes = false;
+      try {
+        for await (const message of attempt.messages()) {
+          silent = 0;
+          const delivered = await deliver(message, resumes);
+          outage.end();
+          yield* delivered;
+          resumes = false;
+        }
+      } catch (error) {
+        await outage.pause(error, options.signal);
+        continue;
       }
       if (!attempt.wasSilent) return;
       silent += 1;

@@ -1,7 +1,10 @@
 import { followEvents } from '@writ/hooks';
+import { UnavailableError } from '@writ/kernel';
 import { openClient } from '../../client.ts';
 import type { ClientOptions } from '../../client-options.ts';
+import { explain } from '../../explain.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { mayContinue } from '../runs/follow.ts';
 import { createRunObserver } from './run-observer.ts';
 
 /** Options of `writ observe`. */
@@ -21,7 +24,15 @@ export async function observeRuns(
     const { observeAll } = await import('./observe-all.ts');
     await observeAll(io, hooks);
   } else {
-    await followEvents(openClient(options, io).runs.watchRun({ runId }), hooks);
+    const { runs } = openClient(options, io);
+    try {
+      await followEvents(runs.watchRun({ runId }), hooks);
+    } catch (error) {
+      if (!(error instanceof UnavailableError)) throw error;
+      io.warn(explain(error));
+      io.warn(mayContinue(runId));
+      return EXIT.error;
+    }
   }
   return EXIT.success;
 }

@@ -9,14 +9,16 @@ import {
   RunStatus,
 } from '@writ/contracts/writ/run/v1/run_pb';
 import { PermissionDeniedError } from '@writ/kernel';
+import { explain } from '../../explain.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import type { FormatOptions } from '../../output/format.ts';
 import { show } from '../../output/show.ts';
 import { untilInterrupted } from '../../until-interrupted.ts';
 
 /**
- * Prints the events of a run until it ends. Ctrl-C stops the output; the run continues.
- * @returns success for status ok, failure for any other status, interrupted after Ctrl-C
+ * Prints the events of a run until it ends. Ctrl-C stops the output; the run continues. After an error, prints the
+ * command that continues to watch the run.
+ * @returns success for status ok, failure for any other status, interrupted after Ctrl-C, error after an error
  */
 export async function followRun(
   run: Run,
@@ -25,12 +27,22 @@ export async function followRun(
   io: CliIo,
 ): Promise<Exit> {
   const { runId } = run;
-  const outcome = await untilInterrupted((signal) =>
-    printRun(run, client, { ...options, signal }, io),
-  );
+  let outcome: Exit | 'interrupted';
+  try {
+    outcome = await untilInterrupted((signal) => printRun(run, client, { ...options, signal }, io));
+  } catch (error) {
+    io.warn(explain(error));
+    io.warn(mayContinue(runId));
+    return EXIT.error;
+  }
   if (outcome !== 'interrupted') return outcome;
   io.warn(`Run ${runId} continues: writ runs watch ${runId}, or writ runs cancel ${runId}.`);
   return EXIT.interrupted;
+}
+
+/** Returns the sentence for a person after the watch of a run has failed. */
+export function mayContinue(runId: string): string {
+  return `Run ${runId} may continue: writ runs watch ${runId}.`;
 }
 
 async function printRun(
