@@ -15,10 +15,15 @@ export const EXIT = {
   success: 0,
   /** The check failed, or the command ran without the requested outcome, such as a run that ended with an error. */
   failure: 1,
-  /** The command could not run: invalid arguments, an error of the server, or no connection to it. */
+  /**
+   * The command could not run: invalid arguments, an error of the server, no connection to it, or standard output that
+   * cannot be written.
+   */
   error: 2,
   /** Ctrl-C ended the watch of a run, which continues. */
   interrupted: 130,
+  /** The reader of standard output has closed the pipe; the exit status that shells report after SIGPIPE. */
+  brokenPipe: 141,
 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
