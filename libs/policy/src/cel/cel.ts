@@ -1,7 +1,7 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { Priority, trimWhiteSpace } from '@writ/kernel';
 import { centsDown, centsUp, usdFromCents } from './cents.ts';
-import { LINEAR_MATCHES, matchesPattern } from './cost.ts';
+import { LINEAR_MATCHES, matchesPattern } from './linear-patterns.ts';
 
 /** All variables that expressions can read. */
 const VARIABLES = [

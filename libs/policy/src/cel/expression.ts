@@ -5,7 +5,9 @@ import { oneOf } from '../document/document-reader.ts';
 import type { Expression } from '../types.ts';
 import { runtime } from './cel.ts';
 import { accessChains } from './cel-paths.ts';
-import { assertAffordable, loopsOf, useLinearPatterns } from './cost.ts';
+import { meterPasses } from './cost.ts';
+import { useLinearPatterns } from './linear-patterns.ts';
+import { withPassLimit } from './passes.ts';
 import type { Scope } from './scope.ts';
 
 const RESULT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
@@ -43,7 +45,7 @@ export function readExpression(
   }
   const program = runtime.parse(text);
   useLinearPatterns(program.ast);
-  const loops = loopsOf(program.ast);
+  meterPasses(program.ast);
   const chains = accessChains(program.ast);
   return {
     source: foldWhiteSpace(text),
@@ -52,10 +54,7 @@ export function readExpression(
     resultFields: chains
       .filter((chain) => chain.root === 'result')
       .map((chain) => chain.names.join('.')),
-    evaluate: (context) => {
-      assertAffordable(loops, context);
-      return program(context);
-    },
+    evaluate: (context) => withPassLimit(() => program(context)),
   };
 }
 

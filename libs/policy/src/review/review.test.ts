@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { call, input, policyOf, say, short } from '../../test/reviews.ts';
 import { explainDecision } from '../index.ts';
@@ -197,6 +198,11 @@ facts:
   });
 });
 
+/** An expression that doubles a value 20 times. */
+function doubled(value: string, step = 'x + x') {
+  return `${'cel.bind(x, '.repeat(20)}${value}${`, ${step})`.repeat(20)}`;
+}
+
 describe('the cost of a review is bounded (BD-1)', () => {
   const policy = policyOf(`
   - { id: pairs, match: { tool: pay }, when: "args.items.all(a, args.items.exists(b, b == a))", decide: approve, reason: fine }
@@ -209,6 +215,94 @@ describe('the cost of a review is bounded (BD-1)', () => {
     expect(short(policy, call('pay', { items: items(900) }))).toBe('approve fine');
     expect(short(policy, call('pay', { items: items(4_000) }))).toMatch(/^block/);
     expect(short(policy, call('mail', { items: items(30_000) }))).toBe('approve fine');
+  });
+
+  it.each([
+    ['a split text', 'args.text.split("").all(a, args.text.split("").exists(b, b == a))'],
+    ['a split text in `in`', 'args.items.all(a, !("x" in args.text.split("")))'],
+    ['a split text in an index', 'args.items.all(a, args.text.split("")[0] == "a")'],
+    ['a split text with a limit', 'args.items.all(a, args.text.split("", 2)[0] == "a")'],
+    ['a joined text', 'args.items.map(a, args.text).join("").split("").all(a, a != "x")'],
+    [
+      'a joined text that is not split',
+      'args.items.map(a, args.items.map(b, "a").join(args.text)).size() > 0',
+    ],
+    ['lists that are concatenated repeatedly', `${doubled('args.items')}.all(x, x >= 0.0)`],
+    ['texts that are concatenated repeatedly', `${doubled('args.text')}.contains("x")`],
+    [
+      'concatenated texts in a loop',
+      'args.items.all(a, args.items.exists(b, args.text + "x" != args.text))',
+    ],
+    ['compared lists', 'args.items.all(a, args.items + [a] != args.items + [-1.0])'],
+    [
+      'compared lists that share their items',
+      `${doubled('[args.items]', '[x, x]')} == ${doubled('[args.items]', '[x, x]')}`,
+    ],
+    ['compared objects', 'args.items.all(a, args.map == args.copy)'],
+    ['objects in a list', 'args.items.all(a, args.map in [args.copy])'],
+    ['keys of an object', 'args.items.all(a, !("x" in args.map))'],
+    [
+      'parsed JSON',
+      'bytes("[" + args.items.map(a, "1").join(",") + "]").json().all(a, args.items.all(b, true))',
+    ],
+    ['a long text that is searched', 'args.text.contains(args.needle)'],
+    ['a long text that is searched backwards', 'args.text.lastIndexOf(args.needle) < 0'],
+    ['texts searched in a loop', 'args.items.all(a, !args.text.contains("xyz"))'],
+    ['patterns in a loop', 'args.items.all(a, args.items.all(b, !args.text.matches("(a|b)*x")))'],
+    ['converted texts in a loop', 'args.items.all(a, args.items.all(b, size(args.text) > 0))'],
+    ['a long duration', 'duration(args.text) < duration("1h")'],
+    ['time zones in a loop', 'args.items.all(a, timestamp(0).getHours("Europe/Berlin") >= 0)'],
+    ['a loop that ignores errors', 'args.items.exists(a, a.x == 1) || true'],
+    ['an error in a loop that `||` ignores', 'args.items.map(a, a.x == 1 || true).size() > 0'],
+    ['a limit that `||` ignores', 'args.items.exists(a, args.items.all(b, b > a)) || true'],
+    [
+      'a limit that `exists` ignores',
+      'args.items.exists(a, a < 100.0 ? args.items.all(b, b < 0.0) : true)',
+    ],
+  ])('by blocking an action whose rule would take too many passes because of %s', (_, when) => {
+    const rules = `  - { id: costly, when: ${JSON.stringify(when)}, decide: approve, reason: fine }\n`;
+    const map = Object.fromEntries(items(1_000).map((n) => [`k${n}`, n]));
+    const text = 'a'.repeat(100_000);
+    const needle = `${'a'.repeat(10_000)}b${'a'.repeat(10_000)}`;
+    const args = { text, needle, items: items(20_000), map, copy: { ...map } };
+    expect(short(policyOf(rules), call('x', args))).toBe('block policy_error:costly');
+  });
+
+  it('by counting the passes over the parts of texts', () => {
+    const rules =
+      '  - { id: parts, when: \'args.a.split(",").all(a, args.b.split(",").all(b, true))\', decide: approve, reason: fine }\n';
+    const parts = policyOf(rules);
+    const count = fc.oneof(fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1, max: 20_000 }));
+    const property = fc.property(count, count, (outer, inner) => {
+      const args = { a: 'x,'.repeat(outer - 1), b: 'y,'.repeat(inner - 1) };
+      const passes = outer + outer * inner;
+      const verdict = short(parts, call('x', args));
+      if (passes > 1_000_000) expect(verdict).toBe('block policy_error:parts');
+      if (passes < 300_000) expect(verdict).toBe('approve fine');
+    });
+    fc.assert(property, { numRuns: 20 });
+  });
+
+  it.each([
+    [
+      'lines of a long answer',
+      'args.text.split("\\n").exists(l, limits.banned.exists(w, l.contains(w)))',
+    ],
+    ['words in a long text', 'limits.banned.exists(w, args.text.contains(w))'],
+    ['addresses', 'args.to.split(",").all(a, args.allowed.split(",").exists(b, a == b))'],
+    ['joined names', 'args.names.map(n, n.trim() + ";").join("").contains("name")'],
+    [
+      'a time',
+      'duration(args.wait) < duration("2h30m15.5s") && timestamp(0).getHours("Europe/Berlin") == 1',
+    ],
+  ])('and evaluates usual rules: %s', (_, when) => {
+    const rules = `  - { id: usual, when: ${JSON.stringify(when)}, decide: approve, reason: fine }\n`;
+    const names = items(200).map((n) => `name ${n}`);
+    const text = `${'This is one of the lines of the text.\n'.repeat(5_000)}word 19`;
+    const args = { text, to: names.join(), allowed: names.join(), names, wait: '1h5m' };
+    const banned = items(20).map((n) => `word ${n}`);
+    const head = `limits: { banned: ${JSON.stringify(banned)} }\n`;
+    expect(short(policyOf(rules, head), call('x', args))).toBe('approve fine');
   });
 
   it('by matching patterns in linear time and blocking an action with an unsupported pattern', () => {
