@@ -2,7 +2,8 @@ export type { BackgroundWork } from './background-work.ts';
 export { createDataFolder, type DataFolderLock, lockDataFolder } from './data-folder.ts';
 export { defineService } from './define-service.ts';
 export { refusedAddress } from './egress/address-rules.ts';
-export { guardedRequest, type Resolve } from './egress/guarded-request.ts';
+export { guardedRequest } from './egress/guarded-request.ts';
+export type { Resolve } from './egress/resolve-name.ts';
 export {
   type EgressAllowance,
   EgressRefusal,

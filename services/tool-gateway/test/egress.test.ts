@@ -43,8 +43,12 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-function get(url: string, hosts: readonly string[] = [], resolve: Resolve = never) {
-  const { signal } = new AbortController();
+function get(
+  url: string,
+  hosts: readonly string[] = [],
+  resolve: Resolve = never,
+  { signal } = new AbortController(),
+) {
   const allowance = { hosts, ports: [] };
   return guardedRequest(url, { method: 'GET', headers: {}, allowance, resolve, signal });
 }
@@ -120,6 +124,23 @@ describe('the egress guard (TG-9)', () => {
     });
     await expect(followed).rejects.toMatchObject({ rule: 'private' });
     expect(asked).toEqual(['turns.example.org']);
+  });
+
+  it.each([
+    ['public', []],
+    ['allowed', ['name.example.org:80']],
+  ])('rejects as soon as it is aborted during the lookup of a name: %s', async (_, hosts) => {
+    const controller = new AbortController();
+    const asked = Promise.withResolvers<void>();
+    const endless: Resolve = () => {
+      asked.resolve();
+      return new Promise(() => undefined);
+    };
+    const reason = new Error('timed out');
+    const request = get('http://name.example.org/', hosts, endless, controller);
+    await asked.promise;
+    controller.abort(reason);
+    await expect(request).rejects.toBe(reason);
   });
 
   it('rejects a redirect from https to http', () => {

@@ -1,7 +1,7 @@
-import { lookup } from 'node:dns/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { type Resolve, resolveAllowed, resolvePublic } from './resolve-name.ts';
 import {
   checkAddresses,
   type EgressAllowance,
@@ -11,9 +11,6 @@ import {
   readTarget,
 } from './target-rules.ts';
 
-/** Resolves a name to all its addresses. */
-export type Resolve = (host: string) => Promise<readonly string[]>;
-
 /** Options of {@link guardedRequest}. */
 export interface GuardedRequest {
   readonly method: 'GET' | 'HEAD' | 'POST';
@@ -21,9 +18,9 @@ export interface GuardedRequest {
   readonly body?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly allowance: EgressAllowance;
-  /** Default: the resolver of the operating system. */
+  /** Default: {@link resolveAllowed} for allowed hosts, {@link resolvePublic} for all other names. */
   readonly resolve?: Resolve;
-  /** Aborts the request, including the reading of the response body. */
+  /** Aborts the request, including the name lookup and the reading of the response body. */
   readonly signal: AbortSignal;
 }
 
@@ -65,10 +62,11 @@ export async function guardedRequest(
 
 async function send(
   target: EgressTarget,
-  { method, headers, body, resolve = resolveAll, signal }: GuardedRequest,
+  { method, headers, body, resolve, signal }: GuardedRequest,
 ): Promise<IncomingMessage> {
-  const { url, host } = target;
-  const addresses = isIP(host) === 0 ? await resolved(host, resolve) : [host];
+  const { url, host, allowed } = target;
+  const find = resolve ?? (allowed ? resolveAllowed : resolvePublic);
+  const addresses = isIP(host) === 0 ? await resolved(host, find, signal) : [host];
   signal.throwIfAborted();
   checkAddresses(target, addresses);
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -91,17 +89,24 @@ async function send(
   return await promise;
 }
 
-async function resolved(host: string, resolve: Resolve): Promise<readonly string[]> {
+/** Resolves a name, or rejects as soon as the signal aborts, even if the lookup does not end. */
+async function resolved(
+  host: string,
+  resolve: Resolve,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
   try {
-    return await resolve(host);
+    return await Promise.race([resolve(host, signal), aborted]);
   } catch {
+    signal.throwIfAborted();
     throw new EgressRefusal('unresolved', `${host} cannot be resolved.`);
+  } finally {
+    signal.removeEventListener('abort', abort);
   }
-}
-
-async function resolveAll(host: string): Promise<readonly string[]> {
-  const found = await lookup(host, { all: true });
-  return found.map(({ address }) => address);
 }
 
 /** Returns a lookup function that resolves any name to the checked addresses. */
