@@ -1,10 +1,12 @@
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
-import { type AgentDefinition, ManualClock } from '@writ/kernel';
+import { type AgentDefinition, ManualClock, UnavailableError } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
 import { createCustomAgent } from '../src/agents/custom/custom-agent.ts';
 import type { AgentContext, AgentFactory } from '../src/runtime/agent.ts';
+import { openWorkerStore } from '../src/store/worker-store.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
+import { InterceptedStore, type Interception } from './intercepted-store.ts';
 import { approveAll } from './team.ts';
 import { World, type WorldOptions } from './world.ts';
 
@@ -19,9 +21,27 @@ async function startWith(work: Work, options: WorldOptions = {}, settings = {}):
   return world;
 }
 
-async function startAgain(world: World, work: Work, settings = {}) {
+async function startAgain(world: World, work: Work, settings = {}, hooks: Interception = {}) {
   const custom = (_: unknown, instance: string) => ({ id: instance, kind: 'custom', run: work });
-  return await world.startWorker(settings, { agents: { custom } });
+  return await world.startWorker(settings, {
+    agents: { custom },
+    openStore: async (location) => new InterceptedStore(await openWorkerStore(location), hooks),
+  });
+}
+
+/** Hooks of a store whose next transaction can fail. */
+function busyStore() {
+  let isBusy = false;
+  return {
+    failNext: () => {
+      isBusy = true;
+    },
+    before: async () => {
+      if (!isBusy) return;
+      isBusy = false;
+      throw new UnavailableError('STORE_BUSY', 'The database is busy.');
+    },
+  };
 }
 
 function signal(world: World, requestId: string, name: string, runId = RUN) {
@@ -190,6 +210,101 @@ describe('a topic', () => {
     const all = [{ number: 1 }, { number: 2 }, { number: 3 }];
     expect(received).toEqual({ 'run-a': all, 'run-b': all });
     expect(await world.lastWorker.store.db.selectFrom('follows').selectAll().execute()).toEqual([]);
+  });
+
+  it('receives an item whose first transaction fails, even when the agent is restarted (AG-5, RT-1)', async () => {
+    const received: unknown[] = [];
+    const busy = busyStore();
+    let runs = 0;
+    const work: Work = async (ctx) => {
+      if (ctx.meta.runId === 'run-source') {
+        runs += 1;
+        if (runs === 1) busy.failNext();
+        await ctx.emit('prices', { number: 1 });
+        return void (await ctx.reply('Published.'));
+      }
+      await ctx.follow('prices');
+      received.push((await ctx.sleepUntilSignal('new_feed_item')).item);
+      await ctx.reply('Received.');
+    };
+    const world = await World.start();
+    world.supervisor.rule = approveAll;
+    await startAgain(world, work, {}, busy);
+    await world.deliver({ runId: 'run-a', manifest: FEED });
+    await world.until('SUSPENDED', 'run-a');
+    await world.deliver({ runId: 'run-source', manifest: FEED });
+    await world.until('COMPLETED', 'run-source');
+    await world.until('COMPLETED', 'run-a');
+    expect(runs).toBe(2);
+    expect(received).toEqual([{ number: 1 }]);
+  });
+
+  it('is subscribed to after the first transaction of the subscription fails (AG-5, RT-1)', async () => {
+    const busy = busyStore();
+    let runs = 0;
+    const work: Work = async (ctx) => {
+      runs += 1;
+      if (runs === 1) busy.failNext();
+      await ctx.follow('prices');
+      await ctx.sleepUntilSignal('new_feed_item');
+      await ctx.reply('Received.');
+    };
+    const world = await World.start();
+    world.supervisor.rule = approveAll;
+    const { store } = await startAgain(world, work, {}, busy);
+    await world.deliver({ manifest: FEED });
+    await vi.waitFor(async () =>
+      expect((await world.describe()).waitingFor).toEqual(['new_feed_item']),
+    );
+    expect(runs).toBe(2);
+    const follows = await store.db.selectFrom('follows').select(['run_id', 'topic']).execute();
+    expect(follows).toEqual([{ run_id: RUN, topic: 'prices' }]);
+  });
+
+  it('receives the items of concurrent branches even when the worker crashes between their commits (AG-5, RT-1)', async () => {
+    const received: unknown[] = [];
+    const work: Work = async (ctx) => {
+      if (ctx.meta.runId === 'run-source') {
+        await ctx.all([1, 2].map((number) => (one) => one.emit('prices', { number })));
+        return void (await ctx.reply('Published.'));
+      }
+      await ctx.follow('prices');
+      const items: unknown[] = [];
+      for (const _ of [1, 2]) items.push((await ctx.sleepUntilSignal('new_feed_item')).item);
+      received.push(items);
+      await ctx.reply('Received.');
+    };
+    const world = await World.start({ inFile: true });
+    world.supervisor.rule = approveAll;
+    const settings = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 };
+    const { promise: died, resolve } = Promise.withResolvers<void>();
+    const released = world.faults.untilReleased();
+    let isDead = false;
+    const { store } = await startAgain(world, work, settings, {
+      before: async () => {
+        if (isDead) await released;
+      },
+      // Crashes after the first commit that published an item.
+      after: async () => {
+        const items = await store.db
+          .selectFrom('signals')
+          .select('request_id')
+          .where('name', '=', 'new_feed_item')
+          .execute();
+        if (items.length === 0) return;
+        isDead = true;
+        resolve();
+        await released;
+      },
+    });
+    await world.deliver({ runId: 'run-a', manifest: FEED });
+    await world.until('SUSPENDED', 'run-a');
+    void world.deliver({ runId: 'run-source', manifest: FEED });
+    await died;
+    await startAgain(world, work, settings);
+    await world.until('COMPLETED', 'run-source');
+    await world.until('COMPLETED', 'run-a');
+    expect(received).toEqual([[{ number: 1 }, { number: 2 }]]);
   });
 
   it('is rejected by emit unless it is the output_topic of the manifest (AG-5, SUP-9)', async () => {

@@ -25,12 +25,13 @@ export async function emit(scope: RunScope, topic: string, item: JsonObject): Pr
   if (journal.recall(operation) !== undefined) return;
   session.check();
   journal.record({ ...operation, value: null }, false);
-  await commits.commit({
-    also: async (trx, at) => {
+  commits.add(
+    async (trx, at) => {
       await publishItem(trx, session.lease, { topic, item, id: callId }, at);
     },
-    touched: { tenant: session.row.tenant },
-  });
+    { tenant: session.row.tenant },
+  );
+  await commits.commit();
   onRunnable();
 }
 
@@ -53,13 +54,11 @@ export async function follow(
   if (journal.recall(operation) !== undefined) return;
   session.check();
   journal.record({ ...operation, value: null }, false);
-  const { session_id: sessionId, name } = session.row;
+  const { tenant, session_id: sessionId, name } = session.row;
   const follower = { ...session.lease, sessionId, name, isDurable };
+  commits.add((trx, at) => insertFollow(trx, follower, topic, at), { tenant });
   // Committed at once, because the subscription may move unread items to this agent.
-  await commits.commit({
-    also: (trx, at) => insertFollow(trx, follower, topic, at),
-    touched: { tenant: session.row.tenant },
-  });
+  await commits.commit();
 }
 
 /**

@@ -23,6 +23,16 @@ const COMMIT_DELAY_MS = 250;
 /** A write that belongs to the agent's pending changes. */
 type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
 
+/** Transaction options for rows that do not belong to the run. */
+type Touched = Pick<TransactionOptions, 'tenant' | 'resource'>;
+
+/** A write that the next commit includes. */
+interface PendingWrite {
+  readonly write: Write;
+  /** The tenant, if the write reads or writes rows of other runs of the tenant. */
+  readonly tenant: string | undefined;
+}
+
 /** Creates an event with its time. */
 type CreateEvent = (at: Date) => WorkerEvent;
 
@@ -42,7 +52,7 @@ export interface CommitExtras {
   /** Additional writes; an error rolls back the whole commit. */
   readonly also?: Write;
   /** Transaction options for the rows that `also` reads or writes and that do not belong to the run. */
-  readonly touched?: Pick<TransactionOptions, 'tenant' | 'resource'>;
+  readonly touched?: Touched;
 }
 
 /**
@@ -61,7 +71,7 @@ export class Commits {
   #usedSignals: SignalRow['position'][] = [];
   /** All signals that the agent has consumed under this lease. */
   readonly #everUsed = new Set<SignalRow['position']>();
-  #writes: Write[] = [];
+  #writes: PendingWrite[] = [];
   #events: WorkerEvent[] = [];
   #stepStarted = 0;
   #stepEnded = 0;
@@ -109,9 +119,13 @@ export class Commits {
     return this.#usedSignals.length;
   }
 
-  /** Adds a write to the next commit; the agent must not depend on the write before this commit. */
-  add(write: Write): void {
-    this.#writes.push(write);
+  /**
+   * Adds a write to the next commit; the agent must not depend on the write before this commit. A write that a journal
+   * entry stands for must be added together with the entry, because any commit may store the entry. `tenant` must be
+   * set if the write reads or writes rows of other runs of the tenant.
+   */
+  add(write: Write, { tenant }: { readonly tenant?: string } = {}): void {
+    this.#writes.push({ write, tenant });
   }
 
   /**
@@ -197,10 +211,12 @@ export class Commits {
       await appendJournal(trx, this.#session.lease, entries, at);
       for (const signal of signals) await consumeSignal(trx, signal, at);
       for (const event of events) await this.#emitter.append(trx, event, at);
-      for (const write of writes) await write(trx, at);
+      for (const { write } of writes) await write(trx, at);
       await also?.(trx, at);
     };
-    await this.#session.write(columns, work, touched);
+    // The rows of a tenant include those of its resources.
+    const tenant = writes.find((write) => write.tenant !== undefined)?.tenant;
+    await this.#session.write(columns, work, tenant === undefined ? touched : { tenant });
     this.#storedEvents = carried;
     this.#storesFirstReads = false;
     this.#journal.committed(entries.length);
