@@ -7,7 +7,13 @@ import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-
 import { DEVELOPER, devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
 import { isWritError, UnavailableError } from '@writ/kernel';
 import { Loopback } from '@writ/rpc';
-import { lockDataFolder, readPeerSettings, type Service, type ServiceParts } from '@writ/service';
+import {
+  handlerFailures,
+  lockDataFolder,
+  readPeerSettings,
+  type Service,
+  type ServiceParts,
+} from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
 import {
   createSupervisor,
@@ -124,7 +130,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   const { log } = telemetryOf('bus', ['logs']);
   const bus = createInProcessBus({
     requiredConsumers: [TIMELINE_CONSUMER],
-    onError: (error, failure) => log.warn({ err: error, ...failure }, 'event handler failed'),
+    onError: handlerFailures(log, 'event handler failed'),
   });
   stops.push(() => bus.close());
   // One certificate cannot name all services, so internal calls are cleartext on loopback.

@@ -25,7 +25,8 @@ export interface DurableOptions {
   /** Name of the consumer, an id; subscribers of the same name share the messages. */
   readonly durable: string;
   /**
-   * Handles one message; resolves when its effect is committed. If the handler throws, the message is redelivered. The
+   * Handles one message; resolves when its effect is committed. If the handler throws InvalidRequestError, the message
+   * is reported and dropped; for every other error it is redelivered, and blocks later messages until it is handled. The
    * handler must be idempotent by event id. Messages of one publisher are delivered in order; messages of different
    * publishers may overlap.
    */

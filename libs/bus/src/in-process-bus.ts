@@ -3,6 +3,7 @@ import type { Bus, BusMessage, DurableOptions, LiveOptions, Subscription } from 
 import { DurableConsumer } from './durable-consumer.ts';
 import { LiveSubscriber } from './live-subscriber.ts';
 import { LiveSubscribers } from './live-subscribers.ts';
+import { isRejection } from './rejection.ts';
 import { assertPattern, assertSubject, matchSubject } from './subjects.ts';
 
 /** The message of a failed handler, for the log: ids, never content. */
@@ -11,6 +12,8 @@ export interface BusFailure {
   readonly subject: string;
   /** Name of the durable consumer; absent for a live subscriber. */
   readonly durable?: string;
+  /** Whether the message was dropped, because the handler of the durable consumer rejected it as invalid. */
+  readonly dropped?: true;
 }
 
 /** Options of the in-process bus. */
@@ -28,8 +31,8 @@ export interface InProcessBusOptions {
 
 /**
  * The bus of the embedded mode (SYS-5). It stores nothing, so `publish` resolves only when every durable consumer with
- * a matching subject has handled the message. If one fails, the others still receive it, and publish rejects with
- * UnavailableError BUS_DELIVERY_FAILED; the outbox relay then publishes it again.
+ * a matching subject has handled the message or rejected it as invalid. If one fails, the others still receive it, and
+ * publish rejects with UnavailableError BUS_DELIVERY_FAILED; the outbox relay then publishes it again.
  */
 export function createInProcessBus(options: InProcessBusOptions): Bus {
   return new InProcessBus(options);
@@ -58,8 +61,10 @@ class InProcessBus implements Bus {
         try {
           await consumer.deliver(shared);
         } catch (error) {
-          failures.push({ durable: consumer.name, error });
-          this.#report(error, shared, consumer.name);
+          const { name: durable } = consumer;
+          const dropped = isRejection(error);
+          if (!dropped) failures.push({ durable, error });
+          this.#report(error, shared, { durable, ...(dropped && { dropped }) });
         }
       }),
     );
@@ -144,11 +149,12 @@ class InProcessBus implements Bus {
     for (const subscriber of this.#live.matching(message.subject)) subscriber.offer(message);
   }
 
-  #report(error: unknown, { eventId, subject }: BusMessage, durable?: string): void {
-    this.#options.onError(
-      error,
-      durable === undefined ? { eventId, subject } : { eventId, subject, durable },
-    );
+  #report(
+    error: unknown,
+    { eventId, subject }: BusMessage,
+    more: Pick<BusFailure, 'durable' | 'dropped'> = {},
+  ): void {
+    this.#options.onError(error, { eventId, subject, ...more });
   }
 
   #refuseClosed(): void {

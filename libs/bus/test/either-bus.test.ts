@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { InvalidRequestError } from '@writ/kernel';
 import { isNatsAvailable } from '@writ/testing/nats';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { BusMessage } from '../src/index.ts';
@@ -56,6 +57,29 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     expect(failures).toHaveLength(3);
     expect(failures[0]).toEqual({ eventId: 'e1', subject: at('a.b'), durable: 'refuses' });
   });
+
+  it_(
+    'drops a message that a handler rejects as invalid, and reports it (HK-2, SYS-6)',
+    async () => {
+      const { bus, at, message, failures } = await kind.open();
+      const [kept, other] = [keeper(), keeper()];
+      await bus.subscribe({ subject: at('>'), durable: 'other', handler: other.handler });
+      await bus.subscribe({
+        subject: at('>'),
+        durable: 'rejects',
+        handler: async (got) => {
+          if (got.eventId === 'bad') throw new InvalidRequestError('MALFORMED_MESSAGE', 'Bad.');
+          await kept.handler(got);
+        },
+      });
+      for (const id of ['e1', 'bad', 'e2']) await bus.publish(message(id));
+      await vi.waitFor(() => expect(kept.ids()).toEqual(['e1', 'e2']));
+      await vi.waitFor(() => expect(other.ids()).toEqual(['e1', 'bad', 'e2']));
+      expect(failures).toEqual([
+        { eventId: 'bad', subject: at('a.b'), durable: 'rejects', dropped: true },
+      ]);
+    },
+  );
 
   it_('shares messages among the subscribers of one durable consumer (SYS-5)', async () => {
     const { bus, at, message } = await kind.open();

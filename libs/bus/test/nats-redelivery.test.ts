@@ -1,5 +1,6 @@
 import { AckPolicy, type JetStreamClient, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { InvalidRequestError } from '@writ/kernel';
 import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Bus, HOOK_SUBJECTS, hookStream, hookSubject } from '../src/index.ts';
@@ -74,10 +75,16 @@ class Forgetful {
     await manager.consumers.add(STREAM, { durable_name, ack_policy: AckPolicy.Explicit });
   }
 
-  /** Subscribes like the supervisor; returns the ids of handled messages in order. */
-  async handle(): Promise<string[]> {
+  /**
+   * Subscribes like the supervisor; returns the ids of handled messages in order.
+   * @param rejected id of a message that the handler rejects as invalid
+   */
+  async handle(rejected?: string): Promise<string[]> {
     const handled: string[] = [];
-    const handler = async ({ eventId }: { readonly eventId: string }) => void handled.push(eventId);
+    const handler = async ({ eventId }: { readonly eventId: string }) => {
+      if (eventId === rejected) throw new InvalidRequestError('MALFORMED_MESSAGE', 'Bad.');
+      handled.push(eventId);
+    };
     const { unsubscribe } = await this.bus.subscribe({
       subject: HOOK_SUBJECTS,
       durable: DURABLE,
@@ -113,6 +120,14 @@ describe.skipIf(!isNatsAvailable())('a message that the NATS server no longer de
     const server = await Forgetful.start(null);
     await server.publish('later');
     const handled = await server.handle();
+    await vi.waitFor(() => expect(handled).toEqual(['later']));
+    await expect.poll(() => server.kept()).toBe(0);
+  });
+
+  it('does not block other messages if its handler rejects it as invalid (HK-2, SYS-6)', async () => {
+    const server = await Forgetful.start();
+    await server.publish('later');
+    const handled = await server.handle('lost');
     await vi.waitFor(() => expect(handled).toEqual(['later']));
     await expect.poll(() => server.kept()).toBe(0);
   });

@@ -1,7 +1,8 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Bus, type BusMessage, HOOK_SUBJECTS, type Subscription } from '@writ/bus';
 import { HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { knownHookContext } from './hook-context.ts';
+import { InvalidRequestError, isId } from '@writ/kernel';
+import { type HookContext, knownHookContext } from './hook-context.ts';
 import type { HookManager } from './hook-manager.ts';
 
 /** Options of {@link followBus}. */
@@ -23,7 +24,8 @@ export interface FollowBusOptions {
 
 /**
  * Dispatches the hook events of a bus to a manager, dropping redeliveries among the last 4,096 events
- * (HK-2, HK-3). Skips events of types that this version does not support (BD-6).
+ * (HK-2, HK-3). Skips events of types that this version does not support (BD-6). A malformed event is dropped, and
+ * reported to the `onError` of the bus as InvalidRequestError MALFORMED_MESSAGE.
  *
  * @example
  * ```ts
@@ -45,9 +47,10 @@ export async function followBus(
 ): Promise<Subscription> {
   const subject = options.subject ?? HOOK_SUBJECTS;
   const recent = createRecentIds(4_096);
-  const handle = async ({ eventId, payload }: BusMessage): Promise<void> => {
+  const handle = async (message: BusMessage): Promise<void> => {
+    const { eventId } = message;
     if (recent.has(eventId)) return;
-    const context = knownHookContext(fromBinary(HookEventSchema, payload));
+    const context = contextOf(message);
     if (context !== undefined) await manager.dispatch(context);
     recent.add(eventId);
   };
@@ -60,6 +63,17 @@ export async function followBus(
       await handle(message);
     },
   });
+}
+
+/** @throws InvalidRequestError MALFORMED_MESSAGE */
+function contextOf({ eventId, payload }: BusMessage): HookContext | undefined {
+  try {
+    return knownHookContext(fromBinary(HookEventSchema, payload));
+  } catch (cause) {
+    const id = isId(eventId) ? eventId : '(invalid id)';
+    const message = `Event ${id} is not a valid hook event.`;
+    throw new InvalidRequestError('MALFORMED_MESSAGE', message, {}, { cause });
+  }
 }
 
 /** The most recent ids. */

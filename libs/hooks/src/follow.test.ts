@@ -50,6 +50,35 @@ describe('followBus', () => {
     await bus.close();
   });
 
+  it('drops an event that cannot be decoded, and reports it by its id (HK-3, SYS-6)', async () => {
+    const errors: unknown[] = [];
+    const bus = createInProcessBus({ onError: (error) => errors.push(error) });
+    const { manager } = watched();
+    const seen: string[] = [];
+    manager.on('LLM_END', ({ event_id }) => seen.push(event_id));
+    await followBus(bus, manager, { durable: 'costs' });
+    await bus.publish({ ...messageOf(llmEnd('e1')), payload: new Uint8Array([1]) });
+    const eventTime = {
+      $typeName: 'google.protobuf.Timestamp',
+      seconds: 2n ** 62n,
+      nanos: 0,
+    } as const;
+    await bus.publish(messageOf({ ...llmEnd('e2'), eventTime }));
+    await bus.publish({
+      ...messageOf(llmEnd('e3')),
+      eventId: 'Some text',
+      payload: new Uint8Array([1]),
+    });
+    await bus.publish(messageOf(llmEnd('e4')));
+    expect(seen).toEqual(['e4']);
+    const malformed = (id: string) => ({
+      reason: 'MALFORMED_MESSAGE',
+      message: `Event ${id} is not a valid hook event.`,
+    });
+    expect(errors).toMatchObject([malformed('e1'), malformed('e2'), malformed('(invalid id)')]);
+    await bus.close();
+  });
+
   it('does not block publishers with a slow callback, and reports missed events (HK-3)', async () => {
     const bus = openBus();
     const { manager } = watched();

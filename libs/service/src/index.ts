@@ -10,6 +10,7 @@ export {
   readRedirect,
   readTarget,
 } from './egress/target-rules.ts';
+export { handlerFailures } from './events/bus-failures.ts';
 export { type CountAtCommit, countAtCommit } from './events/count-at-commit.ts';
 export { openObserverBus } from './events/open-bus.ts';
 export { tracedHandlers } from './events/traced-events.ts';

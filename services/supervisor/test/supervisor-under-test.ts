@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DescService } from '@bufbuild/protobuf';
-import { createInProcessBus } from '@writ/bus';
+import { type Bus, createInProcessBus } from '@writ/bus';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
@@ -78,7 +78,7 @@ export class SupervisorUnderTest {
   /** The counters that were incremented, in order. */
   readonly counted: string[] = [];
   /** Delivers events of the fakes to the supervisor. */
-  readonly bus = createInProcessBus({ onError: () => undefined });
+  readonly bus: Bus;
   readonly #dataDir: string;
   readonly #keys: Readonly<Record<string, string>>;
   readonly #changes: Partial<SupervisorConfig>;
@@ -94,8 +94,17 @@ export class SupervisorUnderTest {
     dataDir: string,
     keys: Readonly<Record<string, string>>,
     changes: Partial<SupervisorConfig>,
-    { clock, pool }: { readonly clock?: Clock | undefined; readonly pool?: FakePeers | undefined },
+    {
+      clock,
+      pool,
+      bus,
+    }: {
+      readonly clock?: Clock | undefined;
+      readonly pool?: FakePeers | undefined;
+      readonly bus?: Bus | undefined;
+    },
   ) {
+    this.bus = bus ?? createInProcessBus({ onError: () => undefined });
     this.fakes = fakes;
     this.#dataDir = dataDir;
     this.#keys = keys;
@@ -110,16 +119,18 @@ export class SupervisorUnderTest {
       readonly config?: Partial<SupervisorConfig>;
       readonly clock?: Clock;
       readonly pooled?: boolean;
+      /** Closed with the supervisor; default: an in-process bus. */
+      readonly bus?: Bus;
     } = {},
   ): Promise<SupervisorUnderTest> {
     const dataDir = await mkdtemp(join(tmpdir(), 'writ-supervisor-'));
     const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
     const keys: Record<string, string> = {};
     for (const [name, person] of Object.entries(PEOPLE)) keys[name] = await apiKeys.create(person);
-    const { config = {}, clock } = options;
+    const { config = {}, clock, bus } = options;
     const fakes = await FakePeers.start(clock);
     const pool = options.pooled === true ? await FakePeers.start(clock) : undefined;
-    const started = new SupervisorUnderTest(fakes, dataDir, keys, config, { clock, pool });
+    const started = new SupervisorUnderTest(fakes, dataDir, keys, config, { clock, pool, bus });
     await started.restart();
     return started;
   }

@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { recordedEvents } from '../src/store/run/recorded-events.ts';
 import { insertRun, saveRun } from '../src/store/run/runs.ts';
-import { appendTimeline, lastSequence, readTimeline } from '../src/store/run/timeline.ts';
+import {
+  appendTimeline,
+  findSequence,
+  lastSequence,
+  lookUpEvents,
+  readTimeline,
+} from '../src/store/run/timeline.ts';
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
 import { runRow } from './run-row.ts';
 
@@ -74,5 +80,15 @@ describe('the timeline of a run', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('looks up more events than a query may have parameters (HK-1, SYS-6)', async () => {
+    const store = await openStore();
+    const [key] = KEYS;
+    const ids = Array.from({ length: 70_000 }, (_, id) => `event-${id}`);
+    await store.transaction(async (trx) => {
+      await lookUpEvents(trx, key, ids);
+      expect(await findSequence(trx, { ...key, eventId: 'event-69999' })).toBeUndefined();
+    });
   });
 });

@@ -2,11 +2,13 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConsumerInfo, ConsumerMessages, JsMsg } from '@nats-io/jetstream';
 import { type BackoffOptions, backoffMs } from '@writ/kernel';
-import type { BusMessage, DurableOptions, Subscription } from '../bus.ts';
+import type { DurableOptions, Subscription } from '../bus.ts';
 import { withHandlerTimeout } from '../handler-timeout.ts';
+import type { BusFailure } from '../in-process-bus.ts';
+import { isRejection } from '../rejection.ts';
 import { matchSubject } from '../subjects.ts';
 import { type ConsumerPlan, ensureConsumer } from './consumers.ts';
-import { fromNats } from './messages.ts';
+import { eventIdOf, fromNats, type RawMessage } from './messages.ts';
 import type { NatsSettings } from './options.ts';
 import type { NatsSession } from './session.ts';
 import { hasLostDeliveries, undeliveredMessages } from './undelivered.ts';
@@ -117,51 +119,51 @@ export class DurableSubscription implements Subscription {
 
   /**
    * Handles undelivered messages before any later message.
-   * @throws what the handler throws
+   * @throws what the handler throws, unless it rejects the message as invalid
    */
   async #redeliver(session: NatsSession, plan: ConsumerPlan, info: ConsumerInfo): Promise<void> {
     for await (const { message, acknowledge } of undeliveredMessages(session, plan, info)) {
       if (this.#ended) return;
       const { subject, data, header: headers } = message;
-      const decoded = this.#readOrReport({ subject, data, headers });
-      if (decoded !== undefined) await this.#deliver(decoded);
+      await this.#deliver({ subject, data, headers });
       acknowledge();
     }
   }
 
-  /** Decodes a message; undefined for one without an id, which cannot be handled. */
-  #readOrReport(raw: Parameters<typeof fromNats>[0]): BusMessage | undefined {
+  /**
+   * Calls the handler if the subject of the message matches. Returns false if the message is dropped: it has no id, or
+   * the handler rejects it as invalid, and it would fail again after a redelivery.
+   * @throws what the handler throws otherwise
+   */
+  async #deliver(raw: RawMessage): Promise<boolean> {
+    const { subject, durable, handler } = this.#options;
     try {
-      return fromNats(raw);
+      const message = fromNats(raw);
+      if (!matchSubject(subject, message.subject)) return true;
+      await withHandlerTimeout(durable, this.#settings.handlerTimeoutMs, handler(message));
+      return true;
     } catch (error) {
-      const { subject } = raw;
-      this.#settings.onError(error, { subject, durable: this.#options.durable });
-      return undefined;
+      if (!isRejection(error)) throw error;
+      this.#settings.onError(error, { ...this.#failureOf(raw), dropped: true });
+      return false;
     }
   }
 
-  /** Calls the handler if the subject of the message matches. */
-  async #deliver(message: BusMessage): Promise<void> {
-    const { subject, durable, handler } = this.#options;
-    if (!matchSubject(subject, message.subject)) return;
-    await withHandlerTimeout(durable, this.#settings.handlerTimeoutMs, handler(message));
+  #failureOf(raw: RawMessage): Partial<BusFailure> {
+    const eventId = eventIdOf(raw);
+    const { durable } = this.#options;
+    return { subject: raw.subject, durable, ...(eventId !== '' && { eventId }) };
   }
 
   async #handle(raw: JsMsg, ackProgressMs: number): Promise<void> {
-    const { onError } = this.#settings;
-    const { durable } = this.#options;
     const progress = setInterval(() => respond(() => raw.working()), ackProgressMs);
-    let message: BusMessage | undefined;
     try {
-      message = fromNats(raw);
-      await this.#deliver(message);
-      respond(() => raw.ack());
+      const isHandled = await this.#deliver(raw);
+      respond(() => (isHandled ? raw.ack() : raw.term()));
     } catch (error) {
-      const { subject } = raw;
-      onError(error, { subject, durable, ...(message && { eventId: message.eventId }) });
-      // A message without an id is terminated. Any other failed message is redelivered and blocks later messages.
-      if (message === undefined) respond(() => raw.term());
-      else respond(() => raw.nak(backoffMs(raw.info.deliveryCount, retryBackoff(this.#settings))));
+      this.#settings.onError(error, this.#failureOf(raw));
+      // The message is redelivered and blocks later messages.
+      respond(() => raw.nak(backoffMs(raw.info.deliveryCount, retryBackoff(this.#settings))));
     } finally {
       clearInterval(progress);
     }

@@ -25,16 +25,21 @@ export function toNatsHeaders({ eventId, headers: own }: BusMessage): MsgHdrs {
   return carried;
 }
 
+/** A message as NATS delivers or stores it. */
+export type RawMessage = Pick<Msg, 'subject' | 'data'> & { readonly headers?: MsgHdrs | undefined };
+
+/** The event id of a message; empty if it has none. */
+export function eventIdOf({ headers: carried }: RawMessage): string {
+  return carried?.get(MESSAGE_ID) ?? '';
+}
+
 /**
  * Decodes a message; it is frozen except for its bytes.
  * @throws InvalidRequestError BUS_EVENT_ID_MISSING
  */
-export function fromNats({
-  subject,
-  data,
-  headers: carried,
-}: Pick<Msg, 'subject' | 'data'> & { readonly headers?: MsgHdrs | undefined }): BusMessage {
-  const eventId = carried?.get(MESSAGE_ID) ?? '';
+export function fromNats(raw: RawMessage): BusMessage {
+  const { subject, data, headers: carried } = raw;
+  const eventId = eventIdOf(raw);
   if (eventId === '') {
     throw new InvalidRequestError(
       'BUS_EVENT_ID_MISSING',

@@ -20,7 +20,7 @@ import type { NatsSession } from './session.ts';
  *
  * `publish` and `subscribe` reject a subject that belongs to none of `streams` with INVALID_SUBJECT. A durable consumer
  * receives messages one at a time per stream, across all its subscribers; a message whose handler fails blocks later
- * messages until it is handled.
+ * messages until it is handled, unless the handler rejects it as invalid.
  *
  * @throws UnauthenticatedError BUS_CREDENTIALS_REJECTED, PermissionDeniedError BUS_PERMISSION_DENIED,
  *   PreconditionError INVALID_TLS_FILE, BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH,

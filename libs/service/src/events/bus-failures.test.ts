@@ -1,10 +1,13 @@
-import { UnavailableError } from '@writ/kernel';
+import { InvalidRequestError, UnavailableError } from '@writ/kernel';
 import { expect, it, vi } from 'vitest';
 import { busFailures } from './bus-failures.ts';
 
 it('logs an outage in one line every ten seconds, with host and port and without a stack (SYS-4)', () => {
   const lines: [object, string | undefined][] = [];
-  const log = { warn: (fields: object, message?: string) => void lines.push([fields, message]) };
+  const log = {
+    warn: (fields: object, message?: string) => void lines.push([fields, message]),
+    error: vi.fn(),
+  };
   let now = 0;
   const report = busFailures(
     log,
@@ -36,10 +39,21 @@ it('logs an outage in one line every ten seconds, with host and port and without
 });
 
 it('does not mention NATS for an in-process bus (SYS-4)', () => {
-  const log = { warn: vi.fn() };
+  const log = { warn: vi.fn(), error: vi.fn() };
   const report = busFailures(log, [], 'event not delivered');
   const error = new UnavailableError('BUS_DELIVERY_FAILED', 'A subscriber failed.');
   for (let times = 0; times < 2; times += 1) report(error, {});
   const fields = { reason: 'BUS_DELIVERY_FAILED', problem: 'A subscriber failed.' };
   expect(log.warn.mock.calls).toEqual([[fields, 'event not delivered']]);
+});
+
+it('logs a dropped event as an error (SYS-4, SYS-6)', () => {
+  const log = { warn: vi.fn(), error: vi.fn() };
+  const report = busFailures(log, [], 'event not delivered');
+  const err = new InvalidRequestError('MALFORMED_MESSAGE', 'Event e1 is not valid.');
+  report(err, { eventId: 'e1', dropped: true });
+  expect(log.error.mock.calls).toEqual([
+    [{ err, eventId: 'e1', dropped: true }, 'event rejected as invalid and dropped'],
+  ]);
+  expect(log.warn).not.toHaveBeenCalled();
 });

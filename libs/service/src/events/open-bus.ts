@@ -13,7 +13,7 @@ import type { ServiceName } from '@writ/identity';
 import { omitUndefined } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { NatsAccess } from '../settings/config.ts';
-import { busFailures } from './bus-failures.ts';
+import { busFailures, handlerFailures } from './bus-failures.ts';
 
 /**
  * Opens the bus of a service process: NATS if a server is configured (HK-2), otherwise an in-process bus without
@@ -29,7 +29,7 @@ export async function openBus(
   if (nats === undefined) {
     return createInProcessBus({
       requiredConsumers,
-      onError: (error, failure) => log.warn({ err: error, ...failure }, 'event handler failed'),
+      onError: handlerFailures(log, 'event handler failed'),
     });
   }
   const { createNatsBus } = await loadNats();

@@ -6,7 +6,7 @@ import {
   HookEventSchema,
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { codeWaitFrom, derivedId, isWritError, type RunKey } from '@writ/kernel';
+import { codeWaitFrom, derivedId, isId, isWritError, type RunKey } from '@writ/kernel';
 import type { SlotChange } from '../domain/agent/pause.ts';
 import type { WaitChange } from '../store/agent/waits.ts';
 
@@ -14,10 +14,31 @@ const NAMES = new Map<HookEventType, string>(
   Object.entries(HookEventType).map(([name, type]) => [type, name]),
 );
 
-/** Decodes the hook event of a bus message; undefined when {@link matchesSubject} is false. */
+/**
+ * Maximum number of predecessors that an event may name. The end of a step names at most 64 events and the outcomes of
+ * 1,023 calls.
+ */
+const MAX_AFTER = 2_048;
+
+/** Decodes the hook event of a bus message; undefined if it is malformed or {@link matchesSubject} is false. */
 export function readHookEvent(message: BusMessage): HookEvent | undefined {
-  const event = fromBinary(HookEventSchema, message.payload);
+  const event = decoded(message.payload);
+  if (event === undefined || !isWellFormed(event)) return undefined;
   return matchesSubject(event, message) ? event : undefined;
+}
+
+function decoded(payload: Uint8Array): HookEvent | undefined {
+  try {
+    return fromBinary(HookEventSchema, payload);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether an event has valid ids and a valid time, so that it can be stored. */
+function isWellFormed({ eventId, after, eventTime }: HookEvent): boolean {
+  if (!isId(eventId) || after.length > MAX_AFTER || !after.every(isId)) return false;
+  return eventTime === undefined || !Number.isNaN(timestampDate(eventTime).getTime());
 }
 
 /** The run in the subject of a hook event. */

@@ -1,6 +1,6 @@
 import type { BusMessage, DurableOptions } from '@writ/bus';
 import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import type { RunKey } from '@writ/kernel';
+import { isId, type RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { noteLeaseExpiry, noteSlotChange } from '../../store/agent/pauses.ts';
 import { noteWait } from '../../store/agent/waits.ts';
@@ -28,10 +28,10 @@ const RUNS_AT_ONCE = 16;
 
 /**
  * Returns message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses, expired
- * leases and waits that spawn-budget reports (SB-4, EM-1). They discard events of unknown runs and events that do not
- * match their subject. An event that arrives before its predecessors is held in memory until one of the following: the
- * predecessors are on the timeline, the agent has another review that is not a repeat, the agent reports its outcome or
- * ends, or the run ends; HeldEvents drops held events above its memory limit.
+ * leases and waits that spawn-budget reports (SB-4, EM-1). They discard events of unknown runs, malformed events, and
+ * events that do not match their subject. An event that arrives before its predecessors is held in memory until one of
+ * the following: the predecessors are on the timeline, the agent has another review that is not a repeat, the agent
+ * reports its outcome or ends, or the run ends; HeldEvents drops held events above its memory limit.
  */
 export function recordBusEvents({
   store,
@@ -51,7 +51,10 @@ export function recordBusEvents({
     // The supervisor's own events are appended to the timeline in the transactions that emit them.
     if (event?.emitter === 'supervisor') return [];
     if (event !== undefined) return [event];
-    log.warn({ event_id: eventId, subject }, 'event does not match its subject');
+    log.warn(
+      { event_id: isId(eventId) ? eventId : undefined, subject },
+      'dropped an event: malformed, or does not match its subject',
+    );
     return [];
   };
   const recordOne = async ({ key, events }: RunEvents): Promise<void> => {

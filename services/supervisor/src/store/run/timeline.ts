@@ -31,6 +31,9 @@ export interface TimelineRow {
 /** Limit of cached event ids for each run; the ids of a longer timeline are queried instead. */
 const MAX_IDS = 4_096;
 
+/** Maximum number of events that one query looks up. */
+const MAX_LOOKED_UP = 1_000;
+
 /** The end of a timeline. */
 interface Head {
   readonly sequence: number;
@@ -143,13 +146,18 @@ async function selectSequences(
 ): Promise<Pick<RowOf<typeof timeline>, 'event_id' | 'sequence'>[]> {
   const [first = ''] = ids;
   if (ids.length === 1) return (await selectSequence(trx, { ...key, eventId: first })).rows;
-  return await trx
-    .selectFrom('timeline')
-    .select(['event_id', 'sequence'])
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('event_id', 'in', ids)
-    .execute();
+  const found: Pick<RowOf<typeof timeline>, 'event_id' | 'sequence'>[] = [];
+  for (let from = 0; from < ids.length; from += MAX_LOOKED_UP) {
+    const rows = await trx
+      .selectFrom('timeline')
+      .select(['event_id', 'sequence'])
+      .where('tenant', '=', key.tenant)
+      .where('run_id', '=', key.runId)
+      .where('event_id', 'in', ids.slice(from, from + MAX_LOOKED_UP))
+      .execute();
+    found.push(...rows);
+  }
+  return found;
 }
 
 const selectSequence = prepareQuery(
