@@ -46,8 +46,8 @@ export interface PostgresLimits {
   /** Time limit for opening a session; default 5 000. */
   readonly connectTimeoutMs: number;
   /**
-   * Sessions for reads outside of transactions; default 4. Two further sessions signal liveness and hold the leadership
-   * of the outbox relay.
+   * Sessions for reads outside of transactions; default 4. Three further sessions check the health of the database,
+   * signal liveness and hold the leadership of the outbox relay.
    */
   readonly poolSize: number;
   /**
@@ -121,7 +121,8 @@ export interface Store<DB> {
   /**
    * Reads committed data outside of transactions. Rejects writes and `db.transaction()` (InternalError
    * STORE_READ_ONLY), streaming, and any use inside of a transaction of this store (InternalError
-   * STORE_NESTED_TRANSACTION).
+   * STORE_NESTED_TRANSACTION). On PostgreSQL reads that find all sessions busy run in order of arrival, and are rejected
+   * when too many of them wait (OverloadedError STORE_QUEUE_FULL).
    */
   readonly db: Kysely<DB>;
 

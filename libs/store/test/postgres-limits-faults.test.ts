@@ -1,3 +1,4 @@
+import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { startFaultProxy } from '@writ/testing/faults';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -19,6 +20,13 @@ function block(ms: number): void {
 const settings = sql<{ name: string; setting: string }>`
   select name, setting from pg_settings
   where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')`;
+
+const endless = sql`select pg_sleep(600)`;
+
+/** The reason code of a rejected promise. */
+function reasonOf(outcome: PromiseSettledResult<unknown>): unknown {
+  return outcome.status === 'rejected' ? outcome.reason.reason : undefined;
+}
 
 describe.runIf(PLACES.includes('PostgreSQL'))('the limits of a store on PostgreSQL', () => {
   it('are enforced by the server for each transaction and read', async () => {
@@ -86,6 +94,44 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the limits of a store on PostgreS
     const opening = openLedgerAt(location);
     block(2_500);
     expect(await entryIds((await opening).store)).toEqual([]);
+  });
+
+  it('let reads wait for slow ones, and do not delay the health check (BD-2, SYS-4)', async () => {
+    const location = await limitedLocation({
+      poolSize: 1,
+      statementTimeoutMs: 800,
+      lockTimeoutMs: 1,
+    });
+    const { store } = await openLedgerAt(location);
+    // Together they take longer than the time limit for the response to one statement, which is about 6 s.
+    const reads = Array.from({ length: 10 }, () => endless.execute(store.db));
+    const ended = Promise.allSettled(reads);
+    const next = entryIds(store);
+    // Until the reads are queued.
+    await nextEventLoopTurn();
+    await expect(
+      Promise.race([store.checkAvailable(), ended.then(() => 'all reads have ended')]),
+    ).resolves.toBeUndefined();
+    for (const outcome of await ended) {
+      expect(outcome).toMatchObject({ reason: { reason: 'STORE_TRANSACTION_TIMEOUT' } });
+    }
+    expect(await next).toEqual([]);
+  });
+
+  it('limit the number of waiting reads, which run in order (BD-1)', async () => {
+    const location = await limitedLocation({ poolSize: 1, statementTimeoutMs: 500 });
+    const { store } = await openLedgerAt(location, { maxQueued: 2 });
+    const ended: number[] = [];
+    const reads = Array.from({ length: 11 }, async (_, index) => {
+      await endless.execute(store.db).finally(() => ended.push(index));
+    });
+    const outcomes = await Promise.allSettled(reads);
+    expect(outcomes.map(reasonOf)).toEqual([
+      ...Array.from({ length: 10 }, () => 'STORE_TRANSACTION_TIMEOUT'),
+      'STORE_QUEUE_FULL',
+    ]);
+    expect(ended).toEqual([10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(await entryIds(store)).toEqual([]);
   });
 
   it('limit the sessions for reads and the time to open one', async () => {

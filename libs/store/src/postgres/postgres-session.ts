@@ -35,6 +35,9 @@ const ANSWER_GRACE_MS = 5_000;
 const MAX_PREPARED = 500;
 const WRITES: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
+/** A query with its own time limit for the response, which the types of pg do not declare. */
+type TimedQuery = pg.QueryArrayConfig & { readonly query_timeout: number };
+
 /** The result of a statement, and whether it changed rows. */
 export interface SessionResult<R> extends QueryResult<R> {
   readonly command: string;
@@ -45,6 +48,8 @@ export interface SessionResult<R> extends QueryResult<R> {
 export class PostgresSession {
   readonly label: string;
   readonly statementTimeoutMs: number;
+  /** Longest wait for the response to a statement that is sent alone, ms. */
+  readonly #answerTimeoutMs: number;
   /** Host and port, for the log. */
   readonly #server: string;
   readonly #client: pg.Client;
@@ -57,15 +62,12 @@ export class PostgresSession {
   #inFlight = 0;
   #prepared = 0;
 
-  private constructor(
-    { label, statementTimeoutMs }: SessionSettings,
-    client: pg.Client,
-    socket: Socket,
-  ) {
-    this.label = label;
+  private constructor(settings: SessionSettings, client: pg.Client, socket: Socket) {
+    this.label = settings.label;
     this.#socket = socket;
     this.#server = `${client.host}:${client.port}`;
-    this.statementTimeoutMs = statementTimeoutMs;
+    this.statementTimeoutMs = settings.statementTimeoutMs;
+    this.#answerTimeoutMs = answerTimeout(settings);
     this.#client = client;
     const breaks = () => {
       this.#broken = true;
@@ -80,14 +82,13 @@ export class PostgresSession {
    *   such as a wrong password, unchanged
    */
   static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
-    const { url, label, applicationName, statementTimeoutMs, lockTimeoutMs, connectTimeoutMs } =
-      settings;
+    const { url, label, applicationName, connectTimeoutMs } = settings;
     const socket = new Socket();
     const client = new pg.Client({
       connectionString: url,
       application_name: applicationName,
       stream: () => socket,
-      query_timeout: statementTimeoutMs + lockTimeoutMs + ANSWER_GRACE_MS,
+      query_timeout: answerTimeout(settings),
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       // With pipelining, savepoints need no separate round trip, and a transaction can run queries concurrently.
@@ -140,13 +141,16 @@ export class PostgresSession {
   /** Like `query`, with encoded parameters. */
   async queryEncoded<R>(sql: string, values: SentValue[]): Promise<SessionResult<R>> {
     const name = this.#nameFor(sql);
+    const query: TimedQuery = {
+      text: sql,
+      values,
+      rowMode: 'array',
+      // The server executes the statement after those in flight, each of which may last as long as its timeout.
+      query_timeout: this.#answerTimeoutMs + this.#inFlight * this.statementTimeoutMs,
+      ...(name === undefined ? {} : { name }),
+    };
     const { rows, fields, command, rowCount } = await this.#send(() =>
-      this.#client.query<unknown[]>({
-        text: sql,
-        values,
-        rowMode: 'array',
-        ...(name === undefined ? {} : { name }),
-      }),
+      this.#client.query<unknown[]>(query),
     );
     const isWrite = WRITES.has(command);
     const changed = isWrite ? (rowCount ?? 0) : 0;
@@ -254,6 +258,10 @@ function toRows<R>(fields: readonly pg.FieldDef[], rows: readonly Text[][]): R[]
     }
     return row as R;
   });
+}
+
+function answerTimeout({ statementTimeoutMs, lockTimeoutMs }: SessionSettings): number {
+  return statementTimeoutMs + lockTimeoutMs + ANSWER_GRACE_MS;
 }
 
 function sessionSettings({ schema, statementTimeoutMs, lockTimeoutMs }: SessionSettings): string {

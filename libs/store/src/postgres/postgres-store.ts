@@ -107,6 +107,8 @@ class PostgresStore<DB> implements Store<DB> {
   readonly #label: string;
   readonly #writer: PostgresGroupCommit;
   readonly #readers: PostgresReaders;
+  /** A separate session, so that the health check does not wait for slow reads. */
+  readonly #health: PostgresReaders;
   readonly #transactions: PostgresTransactions<DB>;
   readonly #observer: CommitObserver | undefined;
   readonly #timeoutMs: number;
@@ -131,19 +133,22 @@ class PostgresStore<DB> implements Store<DB> {
       scopeOf,
       observer,
     });
-    this.#readers = new PostgresReaders(
-      () => PostgresSession.open(settings, forReading),
-      sessionLimits.poolSize,
-    );
+    const reading = {
+      label,
+      connect: () => PostgresSession.open(settings, forReading),
+      maxQueued: limits.maxQueued,
+    };
+    this.#readers = new PostgresReaders({ ...reading, sessions: sessionLimits.poolSize });
+    this.#health = new PostgresReaders({ ...reading, sessions: 1 });
     this.#transactions = new PostgresTransactions(this.#writer, schema);
-    const reading = readDriver((compiled) => this.#read(compiled));
-    this.db = new Kysely({ dialect: postgresDialect(reading, schema) });
+    const driver = readDriver((compiled) => this.#read(compiled));
+    this.db = new Kysely({ dialect: postgresDialect(driver, schema) });
     enableLeadership(this.db, settings);
   }
 
   async checkAvailable(): Promise<void> {
     this.#refuseClosed();
-    const { rows } = await this.#readers.borrow((session) =>
+    const { rows } = await this.#health.borrow((session) =>
       session.query<{ standby: boolean }>('select pg_is_in_recovery() as standby', []),
     );
     if (rows[0]?.standby !== false) {
@@ -203,7 +208,7 @@ class PostgresStore<DB> implements Store<DB> {
     // Waits one turn of the event loop, so that calls made before `close` are queued and complete.
     await nextEventLoopTurn();
     await this.#writer.drained();
-    await Promise.all([this.#writer.close(), this.#readers.close()]);
+    await Promise.all([this.#writer.close(), this.#readers.close(), this.#health.close()]);
   }
 
   async #read({ sql, parameters }: CompiledQuery): Promise<QueryResult<unknown>> {
