@@ -117,6 +117,29 @@ describe('concurrent branches', () => {
     expect(world.meter.paid).toHaveLength(3);
   });
 
+  it('suspend the agent even when a branch catches its own wait (RT-1, RT-2)', async () => {
+    const world = await startWith(async (ctx) => {
+      const wait = (name: string) => async (inner: AgentContext) => {
+        const { of } = await inner.sleepUntilSignal(name).catch(() => ({ of: 'none' }));
+        return of;
+      };
+      const failing = async (inner: AgentContext) => {
+        const { of } = await inner.sleepUntilSignal('b').catch((cause) => {
+          throw new Error('The wait failed.', { cause });
+        });
+        return of;
+      };
+      await ctx.reply(JSON.stringify(await ctx.all<unknown>([wait('a'), failing])));
+    });
+    await world.deliver({ manifest: CUSTOM });
+    for (const name of ['a', 'b']) {
+      await vi.waitFor(async () => expect((await world.describe()).waitingFor).toContain(name));
+      await signal(world, `s-${name}`, name);
+    }
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('["s-a","s-b"]');
+  });
+
   it('are compared with the journal, and a divergence names the branch and both operations (RT-1)', async () => {
     let runs = 0;
     const world = await startWith(

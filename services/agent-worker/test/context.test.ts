@@ -400,6 +400,52 @@ describe('a replayed agent', () => {
     expect(world.meter.requests).toEqual([]);
   });
 
+  it('stays suspended when it catches an unwinding and returns (RT-2, RT-4)', async () => {
+    const world = await startWith(async (ctx) => {
+      await ctx.sleepUntilSignal('new_source_item').catch(() => undefined);
+    });
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    await signal(world, 's-1');
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('error:no_outcome');
+    expect(world.supervisor.reports).toHaveLength(1);
+  });
+
+  it('is parked when it catches the error of a halt and returns (SV-9)', async () => {
+    const world = await startWith(
+      async (ctx) => {
+        try {
+          await ctx.llm(llmRequest('hello'));
+          await ctx.propose(FINAL);
+        } catch {
+          // The agent ignores all errors.
+        }
+      },
+      { model: () => 'hi' },
+    );
+    world.supervisor.rule = approveAll;
+    world.faults.failAt('before generate op-0', new PreconditionError('HALTED', 'Halted.'));
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('COMPLETED');
+    expect(world.supervisor.reports).toEqual([]);
+  });
+
+  it('stops with the stop reason of an unwinding that it wraps in another error (AG-7)', async () => {
+    let runs = 0;
+    const world = await startWith(async (ctx) => {
+      runs += 1;
+      try {
+        ctx.stop({ stopReason: 'stuck', phase: 'worker' });
+      } catch (cause) {
+        throw new Error('The step failed.', { cause });
+      }
+    });
+    await world.deliver({ manifest: CUSTOM });
+    const { stopReason } = await world.until('ERROR');
+    expect({ runs, stopReason }).toEqual({ runs: 1, stopReason: 'stuck' });
+  });
+
   it('ends with an error when it returns without an outcome (RT-4)', async () => {
     const world = await startWith(async () => undefined);
     await world.deliver({ manifest: CUSTOM });

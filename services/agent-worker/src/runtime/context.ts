@@ -29,7 +29,7 @@ import { turnOf } from './rate-limits.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal, sleep } from './signals.ts';
 import { emit, follow } from './topics.ts';
-import { PeerRefusal, type Stop, Stopped } from './unwinding.ts';
+import { PeerRefusal, type Stop, Stopped, type Unwinding } from './unwinding.ts';
 
 /** Default timeout of an ask (AG-3). */
 const ASK_TIMEOUT_MS = 120_000;
@@ -61,11 +61,11 @@ export class RuntimeContext implements AgentContext {
   }
 
   /**
-   * Throws the CodeMismatched error again if one was thrown, because the agent may have caught it (RT-1).
-   * @throws CodeMismatched
+   * The unwinding that prevents the agent, or its branch, from ending now; undefined if there is none. The agent may
+   * have caught it, or may have thrown another error instead.
    */
-  assertCodeMatched(): void {
-    this.#operations.assertCodeMatched();
+  get unwinding(): Unwinding | undefined {
+    return this.#operations.unwinding;
   }
 
   get manifest(): AgentManifest {
@@ -227,10 +227,17 @@ export class RuntimeContext implements AgentContext {
     return await this.#operations.guarded(() =>
       runBranches(
         this.#scope,
-        branches.map(
-          (branch) => (scope: RunScope) =>
-            branch(new RuntimeContext(scope, this.#log, this.#shared)),
-        ),
+        branches.map((branch) => async (scope: RunScope) => {
+          const inner = new RuntimeContext(scope, this.#log, this.#shared);
+          try {
+            const value = await branch(inner);
+            if (inner.unwinding === undefined) return value;
+          } catch (error) {
+            if (inner.unwinding === undefined) throw error;
+          }
+          // The branch may have caught its unwinding.
+          throw inner.unwinding;
+        }),
       ),
     );
   }

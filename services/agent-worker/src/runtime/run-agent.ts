@@ -151,7 +151,8 @@ async function runToAnEnd(parts: RunParts, session: LeaseSession): Promise<Lease
     await createAgent(parts, session).run(context, inbox);
     return await endReturned(scope, context, parts.settings);
   } catch (error) {
-    thrown = error;
+    // The agent may have wrapped the unwinding in another error.
+    thrown = error instanceof Unwinding ? error : (context.unwinding ?? error);
   }
   // An unwinding can also interrupt the report of the outcome.
   for (;;) {

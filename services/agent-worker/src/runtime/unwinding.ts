@@ -2,7 +2,7 @@ import type { CodeWait, Phase } from '@writ/kernel';
 
 /**
  * Unwinds the stack of an agent function to release its resources (RT-2). Only the runtime throws it. If an agent
- * catches it, the next operation of the agent throws it again.
+ * catches it, the next operation of the agent and the end of its function or branch throw it again.
  */
 export abstract class Unwinding extends Error {}
 

@@ -45,11 +45,13 @@ export class JournaledOperations {
   }
 
   /**
-   * Throws the CodeMismatched error again if one was thrown, because the agent may have caught it (RT-1).
-   * @throws CodeMismatched
+   * The unwinding of the agent or of this branch, which the agent may have caught; undefined if there is none. After an
+   * approved final answer, only a mismatch of the code keeps the agent from ending.
    */
-  assertCodeMatched(): void {
-    if (this.#shared.unwinding instanceof CodeMismatched) throw this.#shared.unwinding;
+  get unwinding(): Unwinding | undefined {
+    const { unwinding, hasEnded } = this.#shared;
+    if (hasEnded) return unwinding instanceof CodeMismatched ? unwinding : undefined;
+    return unwinding ?? this.#wait;
   }
 
   /** Runs an operation that calls no other service. */

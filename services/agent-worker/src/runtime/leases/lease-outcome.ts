@@ -45,10 +45,11 @@ export const REPORT_REFUSED = 'report_refused';
  */
 export async function endReturned(
   scope: RunScope,
-  context: Pick<RuntimeContext, 'hasEnded' | 'assertCodeMatched'>,
+  context: Pick<RuntimeContext, 'hasEnded' | 'unwinding'>,
   settings: EndingSettings,
 ): Promise<LeaseOutcome> {
-  context.assertCodeMatched();
+  // The agent may have caught the unwinding.
+  if (context.unwinding !== undefined) throw context.unwinding;
   scope.journal.assertComplete();
   if (context.hasEnded) return await end(scope, 'success');
   const stop: Stop = {
