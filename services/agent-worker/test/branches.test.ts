@@ -1,5 +1,7 @@
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { type AgentDefinition, ManualClock, UnavailableError } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
 import { createCustomAgent } from '../src/agents/custom/custom-agent.ts';
@@ -179,6 +181,58 @@ describe('concurrent branches', () => {
     await world.deliver({ manifest: CUSTOM });
     await world.until('COMPLETED');
     expect(world.supervisor.endings.get(RUN)?.answer).toBe('first');
+  });
+});
+
+describe('the receipts of concurrent branches', () => {
+  const readUser = (ctx: AgentContext) => ctx.tool('get_refund_context', '{"user_id":42}');
+
+  it.each([
+    ['5 results of 1 MB', 5, 1_000_000],
+    ['300 results', 300, 10],
+  ])('are sent in requests within the limits: %s (BD-1, SV-7)', async (_, branches, size) => {
+    const world = await startWith(async (ctx) => {
+      await ctx.all(Array.from({ length: branches }, () => readUser));
+      await ctx.reply('Done.');
+    });
+    let calls = 0;
+    world.gateway.answer = () => {
+      calls += 1;
+      const content = JSON.stringify({ text: 'x'.repeat(size) });
+      const result = { kind: ResultKind.JSON, content };
+      return { status: CallStatus.OK, result, receipt: `receipt-${calls}` };
+    };
+    await world.deliver({ manifest: CUSTOM });
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBe(1n);
+  });
+
+  it('are sent after a replay even if another branch was reviewed before (RT-1, SV-5, SV-7)', async () => {
+    const world = await startWith(
+      async (ctx) => {
+        const refund = async (inner: AgentContext) => {
+          await inner.llm(llmRequest('How much?'));
+          return await inner.tool('issue_refund', '{"amount_usd":5}');
+        };
+        await ctx.all([readUser, refund]);
+        await ctx.reply('Done.');
+      },
+      { model: () => 'ok' },
+    );
+    world.supervisor.rule = (raw) => ({
+      ...approveAll(raw),
+      ...(raw.includes('issue_refund') && { verdict: 'escalate' as const }),
+    });
+    const slow = world.faults.holdAt('before call_tool op-0-0-0');
+    const reviewed = world.faults.holdAt('after review op-0-1-1');
+    await world.deliver({ manifest: CUSTOM });
+    await Promise.all([slow.reached, reviewed.reached]);
+    slow.release();
+    reviewed.release();
+    await world.until('SUSPENDED');
+    await world.approve('op-0-1-1', { args: {} });
+    await world.until('COMPLETED');
+    expect(world.supervisor.observations.toSorted()).toEqual(['op-0-0-0', 'op-0-1-1']);
   });
 });
 

@@ -3,6 +3,7 @@ import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_
 import {
   InvalidRequestError,
   ManualClock,
+  OverloadedError,
   PermissionDeniedError,
   PreconditionError,
   UnauthenticatedError,
@@ -265,17 +266,24 @@ describe('a worker with failing peers', () => {
     expect(world.supervisor.reports).toHaveLength(7);
   });
 
-  it('reports the end without the receipts that the supervisor refuses (TG-8, BD-3)', async () => {
-    const world = await startWorld();
-    const refused = () => new InvalidRequestError('RECEIPT_INVALID', 'Not signed.');
-    world.faults.failAt('before review op-4', refused());
-    world.faults.failAt('before report error:receipt_invalid', refused());
-    await world.startWorker();
-    await world.deliver();
-    const { stopReason, epoch } = await world.until('ERROR');
-    expect({ stopReason, epoch }).toEqual({ stopReason: 'error:receipt_invalid', epoch: 1n });
-    expect(world.supervisor.reports.map(({ receipts }) => receipts.length)).toEqual([1, 0]);
-  });
+  it.each([
+    new InvalidRequestError('RECEIPT_INVALID', 'Not signed.'),
+    new InvalidRequestError('INVALID_FIELD', 'Too many receipts.'),
+    new OverloadedError('MESSAGE_TOO_LARGE', 'Too large.'),
+  ])(
+    'reports the end without the receipts when the supervisor refuses them: $reason (TG-8, BD-3)',
+    async (refused) => {
+      const world = await startWorld();
+      const stopReason = `error:${refused.reason.toLowerCase()}`;
+      world.faults.failAt('before review op-4', refused);
+      world.faults.failAt(`before report ${stopReason}`, refused);
+      await world.startWorker();
+      await world.deliver();
+      const ended = await world.until('ERROR');
+      expect(ended).toMatchObject({ stopReason, epoch: 1n });
+      expect(world.supervisor.reports.map(({ receipts }) => receipts.length)).toEqual([1, 0]);
+    },
+  );
 
   it('sends receipts again until the supervisor knows their key (TG-8, SV-6)', async () => {
     const world = await startWorld();

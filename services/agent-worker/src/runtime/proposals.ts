@@ -54,7 +54,8 @@ async function review(
   };
   const recorded = journal.recall(operation);
   if (recorded !== undefined) {
-    carried.acknowledgeAll();
+    // The receipts of other branches may be later than this review.
+    if (branch === '') carried.acknowledgeReplayed();
     return recorded.value as Decision;
   }
   session.check();

@@ -23,6 +23,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
   [new DeadlineError('DEADLINE_EXCEEDED', ''), { kind: 'retry' }],
   [new CancellationError('server disconnected'), { kind: 'retry' }],
   [new OverloadedError('TOOL_QUEUE_FULL', ''), { kind: 'retry' }],
+  [new OverloadedError('MESSAGE_TOO_LARGE', ''), stop('error:message_too_large')],
   [new PreconditionError('STALE_EPOCH', ''), { kind: 'abandon' }],
   [new PreconditionError('HALTED', ''), { kind: 'park' }],
   [new PreconditionError('FROZEN', ''), { kind: 'park' }],

@@ -80,6 +80,9 @@ export function reactTo(error: WritError): Reaction {
       break;
     case 'WRIT_EXPIRED':
       return { kind: 'renew_writ' };
+    // A repetition of the call would have the same size.
+    case 'MESSAGE_TOO_LARGE':
+      return { kind: 'stop', stopReason: 'error:message_too_large' };
     case 'BUDGET_EXHAUSTED':
       return { kind: 'stop', stopReason: stopReason ?? budgetStop(metadata.dimension) };
   }

@@ -70,8 +70,9 @@ async function spawnChild(
   };
   const recorded = journal.recall(operation)?.value as Recorded | undefined;
   if (recorded !== undefined) {
-    // The supervisor did not store the receipts of a refused request.
-    if (!('failure' in recorded)) carried.acknowledgeAll();
+    // The supervisor did not store the receipts of a refused request, and those of other branches may be later than this
+    // one.
+    if (!('failure' in recorded) && branch === '') carried.acknowledgeReplayed();
     return recorded;
   }
   session.check();

@@ -8,7 +8,7 @@ import { PeerRefusal, type Stop } from '../unwinding.ts';
  * HK-1).
  */
 const NOTHING: ReceiptBatch = { receipts: [], observations: [], events: [] };
-const RECEIPT_REFUSALS = ['RECEIPT_INVALID', 'RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN'];
+const BATCH_REFUSALS = ['RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN', 'MESSAGE_TOO_LARGE'];
 
 /** The ending that the supervisor has recorded. */
 interface RecordedEnding {
@@ -19,15 +19,15 @@ interface RecordedEnding {
 
 /**
  * Reports an outcome to the supervisor with the pending receipts, results and events. If the supervisor refuses a
- * receipt, reports the outcome without receipts, results and events, so that a receipt cannot prevent the end of an
- * agent (BD-3).
+ * receipt or the size or content of the request, reports the outcome without receipts, results and events, so that they
+ * cannot prevent the end of an agent (BD-3).
  * @throws PeerRefusal when the supervisor refuses the report; Unwinding when the agent may not continue
  */
 export async function reportOutcome(scope: RunScope, stop: Stop): Promise<RecordedEnding> {
   try {
     return await send(scope, stop, scope.carried.peek());
   } catch (error) {
-    if (!isOfReceipt(error)) throw error;
+    if (!mayBeOfBatch(error)) throw error;
     return await send(scope, stop, NOTHING);
   }
 }
@@ -44,8 +44,9 @@ async function send(
   );
 }
 
-/** Whether the supervisor refused a receipt of the request, not the request itself. */
-function isOfReceipt(error: unknown): boolean {
+/** Whether the supervisor may have refused the batch of the request, not the outcome. */
+function mayBeOfBatch(error: unknown): boolean {
   if (!(error instanceof PeerRefusal) || !isWritError(error.cause)) return false;
-  return RECEIPT_REFUSALS.includes(error.cause.reason);
+  const { kind, reason } = error.cause;
+  return kind === 'invalid_argument' || BATCH_REFUSALS.includes(reason);
 }
