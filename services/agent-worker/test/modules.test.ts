@@ -163,10 +163,10 @@ describe('a history provider of a module', () => {
     expect(world.meter.requests).toHaveLength(1);
   });
 
-  for (const { failures, maxRetries, leases, runs } of [
-    { failures: 2, maxRetries: 3, leases: 3n, runs: 1 },
-    { failures: 100, maxRetries: 3, leases: 4n, runs: 0 },
-    { failures: 100, maxRetries: 0, leases: 1n, runs: 0 },
+  for (const { failures, maxRetries, runs } of [
+    { failures: 2, maxRetries: 3, runs: 1 },
+    { failures: 100, maxRetries: 3, runs: 0 },
+    { failures: 100, maxRetries: 0, runs: 0 },
   ]) {
     it(`is retried at most ${maxRetries} times after ${failures} failures when another process had the answer approved (AG-8, SUP-7)`, async () => {
       failing.saves = failures;
@@ -189,10 +189,31 @@ describe('a history provider of a module', () => {
         manifest: { ...manifest, kind: AgentKind.CUSTOM, limits: { maxRetries } },
       });
       const { epoch } = await world.until('COMPLETED');
-      expect(epoch).toBe(leases);
+      expect(epoch).toBe(1n);
       expect(saved.size).toBe(runs);
     });
   }
+
+  it('is retried although the supervisor cancels the agent of the ended run (AG-8, SUP-7)', async () => {
+    failing.saves = 1;
+    const world = await World.start({ model: () => 'Done.' });
+    const { instance: agentInstance } = AGENT;
+    const end = { tenant: TENANT, runId: RUN, stopReason: 'success' };
+    let ended: Promise<unknown> | undefined;
+    world.supervisor.rule = (raw) => {
+      ended = (async () => {
+        const awaited = { ...end, requestId: 'await-end', agentInstance, awaitEnd: true };
+        const { hasEnded } = await world.worker.cancel(awaited);
+        if (!hasEnded) await world.worker.cancel({ ...end, requestId: 'cancel' });
+      })();
+      return approveAll(raw);
+    };
+    await world.startWorker({ ...EXTENSIONS, restartMs: 500 });
+    await world.deliver({ manifest });
+    await world.until('COMPLETED');
+    await ended;
+    await expect.poll(() => saved.size).toBe(1);
+  });
 
   it('is logged with its error and the tenant when it fails permanently (AG-8, SYS-1)', async () => {
     failing.saves = 100;

@@ -168,9 +168,7 @@ async function runToAnEnd(parts: RunParts, session: LeaseSession): Promise<Lease
     try {
       return await endThrown(scope, thrown, parts.settings);
     } catch (error) {
-      // After the restart, the agent saves its history again.
-      const isUnsaved = isWritError(error) && error.reason === 'HISTORY_UNAVAILABLE';
-      if (!(error instanceof Unwinding || isUnsaved)) throw error;
+      if (!(error instanceof Unwinding)) throw error;
       thrown = error;
     }
   }
@@ -256,6 +254,7 @@ async function openScope(parts: RunParts, session: LeaseSession): Promise<RunSco
       store,
       findProvider: () => parts.historyOf(session.manifest),
       timeoutMs: settings.callTimeoutMs,
+      restartMs: settings.restartMs,
       log: parts.telemetry.log,
     }),
     checkpoints: new Checkpoints({ session, journal, commits, carried, store, latest }),

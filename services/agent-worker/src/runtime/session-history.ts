@@ -1,4 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
+  backoffMs,
   DEFAULT_MAX_RETRIES,
   type HistoryProvider,
   HistoryRetention,
@@ -19,8 +21,12 @@ export interface SessionHistoryParts {
   /** Returns the provider of the manifest; undefined for the worker's own store. */
   readonly findProvider: () => HistoryProvider | undefined;
   readonly timeoutMs: number;
+  /** Maximum delay before the first retry of a save, in milliseconds; doubles with each retry. */
+  readonly restartMs: number;
   readonly log: Logger;
 }
+
+const MAX_RETRY_DELAY_MS = 5_000;
 
 /** The history of an agent in its session: in the worker's store or at a provider (AG-8). */
 export class SessionHistory {
@@ -43,24 +49,31 @@ export class SessionHistory {
 
   /**
    * Saves the turns of a successful run to the provider before the end of the run is committed; after a crash in
-   * between, the turns are saved again. When the agent has no restarts left, it ends even if the provider fails, and
-   * the turns are not saved.
-   * @throws UnavailableError HISTORY_UNAVAILABLE when the agent is to be restarted
+   * between, the turns are saved again. Retries under the same lease, because the supervisor may cancel the agent of an
+   * ended run before it could be restarted. After `max_retries` retries, the agent ends and the turns are not saved.
    */
-  async saveAtProvider(journalLength: number): Promise<void> {
-    const { session, store, findProvider, log } = this.#parts;
+  async saveAtProvider(): Promise<void> {
+    const { session, store, findProvider, restartMs, log } = this.#parts;
     const provider = findProvider();
     if (provider === undefined) return;
     const turns = await this.#turns(store.db);
     if (turns === undefined) return;
-    const { tenant, run_id: runId, instance, failures, failed_length: failedLength } = session.row;
-    try {
-      await this.#inTime(() => provider.save({ ...this.#key(), runId, instance }, turns));
-    } catch (error) {
-      const { maxRetries = DEFAULT_MAX_RETRIES } = session.manifest.limits;
-      const restarts = journalLength > failedLength ? 0 : failures;
-      if (restarts < maxRetries) throw error;
-      log.error({ tenant, run_id: runId, agent: instance, err: error }, 'history not saved');
+    const { tenant, run_id: runId, instance } = session.row;
+    const { maxRetries = DEFAULT_MAX_RETRIES } = session.manifest.limits;
+    const limits = { baseMs: restartMs, maxMs: MAX_RETRY_DELAY_MS };
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await this.#inTime(() => provider.save({ ...this.#key(), runId, instance }, turns));
+        return;
+      } catch (error) {
+        const failure = { tenant, run_id: runId, agent: instance, err: error };
+        if (attempt > maxRetries) {
+          log.error(failure, 'history not saved');
+          return;
+        }
+        log.warn(failure, 'failed to save history, retrying');
+      }
+      await delay(backoffMs(attempt, limits));
     }
   }
 

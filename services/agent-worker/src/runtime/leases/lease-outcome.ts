@@ -41,7 +41,7 @@ export const REPORT_REFUSED = 'report_refused';
 
 /**
  * Ends an agent whose function returned: with its approved final answer, or with an error when there is none.
- * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; errors of the store
+ * @throws Unwinding when the agent cannot be ended now; errors of the store
  */
 export async function endReturned(
   scope: RunScope,
@@ -62,7 +62,7 @@ export async function endReturned(
 
 /**
  * Handles an error thrown by the agent's function.
- * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; errors of the store
+ * @throws Unwinding when the agent cannot be ended now; errors of the store
  */
 export async function endThrown(
   scope: RunScope,
@@ -171,11 +171,11 @@ function isRoot({ session }: RunScope): boolean {
 }
 
 async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
-  const { session, commits, steps, history, journal } = scope;
+  const { session, commits, steps, history } = scope;
   const stopReason = isStopReason(recorded) ? recorded : 'error:unknown_stop_reason';
   steps.close(stopReason);
   const isKeptByProvider = session.manifest.history !== undefined;
-  if (stopReason === 'success' && isKeptByProvider) await history.saveAtProvider(journal.length);
+  if (stopReason === 'success' && isKeptByProvider) await history.saveAtProvider();
   let hasWoken = false;
   await commits.commit({
     changes: releasedColumns(scope, { type: 'ended', stopReason }),
