@@ -85,16 +85,42 @@ describe.runIf(hasBrowser())('approvals in the console', () => {
     await page.goto(await platform.approvalOf(runId));
     const command = page.getByLabel('command');
     const approve = page.getByRole('button', { name: /^Approve/ });
-    expect(await approve.innerText()).toBe('Approve');
+    expect(await approve.textContent()).toBe('Approve');
     await command.fill('["bash"');
     expect(await approve.isDisabled()).toBe(true);
     await page.getByText('This is not JSON.').waitFor();
     expect(await page.getByRole('button', { name: 'Reject' }).isEnabled()).toBe(true);
     await command.fill('["bash"]');
-    expect(await approve.innerText()).toBe('Approve with changes');
+    expect(await approve.textContent()).toBe('Approve with changes');
     expect(await approve.isEnabled()).toBe(true);
     await platform.client.runs.cancelRun({ requestId: 'not-json-end', runId });
     expect(problems).toEqual([]);
     await context.close();
   });
+
+  it('show the error that ended their stream, as runs do, and are not live (PE-2)', async () => {
+    const { page, context, problems } = await open();
+    const runId = await platform.startRefund('failed-stream', 1200);
+    const end = Buffer.from('{"error":{"code":"internal","message":"The stream failed."}}');
+    await page.route(/Watch(Approvals|Runs?)$/, (route) =>
+      route.fulfill({ contentType: 'application/connect+proto', body: frame(2, end) }),
+    );
+    for (const path of ['/approvals', '/runs', `/runs/${runId}`]) {
+      await page.goto(path);
+      await page.getByRole('alert').getByText('The stream failed.').waitFor();
+      await page.getByText('disconnected', { exact: true }).waitFor();
+      expect(await page.getByText('live', { exact: true }).count(), path).toBe(0);
+    }
+    await platform.client.runs.cancelRun({ requestId: 'failed-stream-end', runId });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
 });
+
+/** A message of a Connect stream; the flag 2 marks the message that ends the stream. */
+function frame(flags: number, data: Uint8Array): Buffer {
+  const header = Buffer.alloc(5);
+  header.writeUInt8(flags, 0);
+  header.writeUInt32BE(data.length, 1);
+  return Buffer.concat([header, data]);
+}

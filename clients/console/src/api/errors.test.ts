@@ -7,6 +7,9 @@ describe('the errors that the console shows', () => {
     ['Chromium', 'Failed to fetch'],
     ['Firefox', 'NetworkError when attempting to fetch resource.'],
     ['WebKit', 'Load failed'],
+    ['Chromium, while a stream is read', 'network error'],
+    ['Firefox, while a stream is read', 'Error in input stream'],
+    ['WebKit, while a stream is read', 'The network connection was lost.'],
   ])('report an unreachable server as retryable in %s (PE-2)', (_, message) => {
     const error = new TypeError(message);
     expect(sentenceOf(error)).toMatch(/^Writ cannot be reached\./);

@@ -1,10 +1,10 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 
 /**
- * Matches the errors of browsers when the server does not respond: "fetch" in Chromium and Firefox, "Load failed" in
- * WebKit.
+ * Matches the errors of browsers when the server does not respond, or when the connection breaks while a stream is read:
+ * "fetch", "network error" and "input stream" in Chromium and Firefox, "Load failed" and "network connection" in WebKit.
  */
-const NO_ANSWER = /fetch|network|load failed/i;
+const NO_ANSWER = /fetch|network|load failed|input stream/i;
 
 /** Returns the message of an error, or a fix if the server cannot be reached. */
 export function sentenceOf(error: unknown): string {
@@ -18,6 +18,14 @@ export function sentenceOf(error: unknown): string {
 /** Returns whether the server rejected the credential, so that the user must sign in again. */
 export function isUnauthenticated(error: unknown): boolean {
   return ConnectError.from(error).code === Code.Unauthenticated;
+}
+
+/**
+ * Whether a broken stream can be opened again. The platform sends a code with each of its errors; an error without a
+ * code is that of a browser or proxy that lost the connection, and browsers report this with various messages.
+ */
+export function isBroken(error: unknown): boolean {
+  return isTransient(error) || ConnectError.from(error).code === Code.Unknown;
 }
 
 /** Whether another attempt may succeed. */

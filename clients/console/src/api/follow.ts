@@ -1,14 +1,14 @@
 import { backoffMs } from '@writ/kernel/portable';
-import { isTransient, isUnauthenticated } from './errors.ts';
+import { isBroken } from './errors.ts';
 
 /** The callbacks of {@link follow}. */
 export interface Follower<M> {
   /** Opens the stream; called for each attempt. */
   readonly open: (signal: AbortSignal) => AsyncIterable<M>;
   readonly onMessage: (message: M) => void;
-  /** Called with true for each message, and with false when the stream has ended and will be reopened. */
+  /** Called with true for each message, and with false when the stream has ended. */
   readonly onConnected: (isConnected: boolean) => void;
-  /** Called with an error that is not retried. */
+  /** Called with an error that is not retried, after `onConnected(false)`. */
   readonly onFailed: (error: unknown) => void;
   /** Returns whether the stream is complete, so that it is not reopened. */
   readonly isDone?: () => boolean;
@@ -44,7 +44,8 @@ async function run<M>(follower: Follower<M>, stopped: AbortSignal): Promise<void
       if (follower.isDone?.() === true) return;
     } catch (error) {
       if (stopped.aborted) return;
-      if (isUnauthenticated(error) || !(isTransient(error) || isAbort(error))) {
+      if (!isBroken(error) && !isAbort(error)) {
+        follower.onConnected(false);
         follower.onFailed(error);
         return;
       }

@@ -31,6 +31,7 @@ export function PendingApprovals({ children }: { readonly children: ReactNode })
   const [error, setError] = useState<unknown>();
   useEffect(() => {
     if (!mayWatch) return;
+    setError(undefined);
     return follow({
       open: (signal) => {
         // A stream begins with all pending approvals.

@@ -1,10 +1,17 @@
 import { Badge } from '@mantine/core';
 
-/** Whether the stream of a page is connected. */
-export function LiveBadge({ isLive }: { readonly isLive: boolean }) {
+/** Whether the stream of a page is connected. With an error, it is not opened again. */
+export function LiveBadge({
+  isLive,
+  error,
+}: {
+  readonly isLive: boolean;
+  readonly error: unknown;
+}) {
+  const state = isLive ? 'live' : error === undefined ? 'connecting' : 'disconnected';
   return (
     <Badge variant="dot" color={isLive ? 'green' : 'gray'} tt="none" fw={500}>
-      {isLive ? 'live' : 'connecting'}
+      {state}
     </Badge>
   );
 }

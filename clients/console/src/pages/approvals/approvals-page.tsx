@@ -43,7 +43,7 @@ export function ApprovalsPage() {
       about={runId === '' ? 'Actions that a person decides' : `Approvals of run ${runId}`}
       actions={
         <>
-          <LiveBadge isLive={pending.isLive} />
+          <LiveBadge isLive={pending.isLive} error={pending.error} />
           <SegmentedControl
             aria-label="Which approvals"
             value={isDecided ? 'decided' : 'waiting'}

@@ -44,7 +44,7 @@ export function RunPage() {
       about={<CopyId id={data.runId} />}
       actions={
         <>
-          {!live.model.isEnded && <LiveBadge isLive={live.isLive} />}
+          {!live.model.isEnded && <LiveBadge isLive={live.isLive} error={live.error} />}
           <RunStateBadge state={data.state} />
           <TraceLink run={data} />
           <RunActions run={data} />

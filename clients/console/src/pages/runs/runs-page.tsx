@@ -30,7 +30,7 @@ export function RunsPage() {
   const [filter, setFilter] = useRunFilter();
   const [settled] = useDebouncedValue(filter, 250);
   const runs = useRuns(settled);
-  const isLive = useLiveRuns(settled);
+  const live = useLiveRuns(settled);
   const rows = useMemo(() => runs.data?.pages.flatMap((page) => page.runs) ?? [], [runs.data]);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = runs;
   const onEnd = useCallback(() => {
@@ -41,7 +41,7 @@ export function RunsPage() {
     <Page
       title="Runs"
       about={`Tenant ${caller?.tenant ?? ''}${rows.length > 0 ? `, ${rows.length}${hasNextPage ? '+' : ''} ${rows.length === 1 ? 'run' : 'runs'} listed` : ''}`}
-      actions={<LiveBadge isLive={isLive} />}
+      actions={<LiveBadge isLive={live.isLive} error={live.error} />}
     >
       <Group gap="sm" align="flex-end">
         <MultiSelect
@@ -69,6 +69,7 @@ export function RunsPage() {
           className={classes.filter}
         />
       </Group>
+      {live.error !== undefined && <ErrorNotice error={live.error} />}
       {runs.error !== null && <ErrorNotice error={runs.error} onRetry={runs.refetch} />}
       {runs.isPending && <Loading />}
       {runs.isSuccess && rows.length === 0 && (

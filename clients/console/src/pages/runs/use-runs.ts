@@ -68,11 +68,20 @@ export function useRuns(filter: RunFilter) {
   });
 }
 
-/** Follows WatchRuns and applies the changes to the pages of a filter; returns whether the stream is connected. */
-export function useLiveRuns(filter: RunFilter): boolean {
+/** The stream of changes of runs. */
+export interface LiveRuns {
+  /** Whether the stream is connected. */
+  readonly isLive: boolean;
+  /** The error after which it is not opened again. */
+  readonly error: unknown;
+}
+
+/** Follows WatchRuns and applies the changes to the pages of a filter; returns the state of the stream. */
+export function useLiveRuns(filter: RunFilter): LiveRuns {
   const api = useApi();
   const queries = useQueryClient();
   const [isLive, setLive] = useState(false);
+  const [error, setError] = useState<unknown>();
   const { agent, session } = filter;
   const states = filter.states.join();
   useEffect(() => {
@@ -80,6 +89,7 @@ export function useLiveRuns(filter: RunFilter): boolean {
     let held: Run[] = [];
     let timer: ReturnType<typeof setTimeout> | undefined;
     let isFirst = true;
+    setError(undefined);
     const show = (): void => {
       timer = undefined;
       const runs = held;
@@ -100,14 +110,14 @@ export function useLiveRuns(filter: RunFilter): boolean {
         timer ??= setTimeout(show, BATCH_MS);
       },
       onConnected: setLive,
-      onFailed: () => setLive(false),
+      onFailed: setError,
     });
     return () => {
       stop();
       clearTimeout(timer);
     };
   }, [api, queries, states, agent, session]);
-  return isLive;
+  return { isLive, error };
 }
 
 function applyChanges(queries: QueryClient, filter: RunFilter, runs: readonly Run[]): void {
