@@ -1,9 +1,12 @@
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import {
   EditableArgumentSchema,
   ReaderRightsSchema,
 } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { GetApprovalResponseSchema } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import {
+  GetApprovalResponseSchema,
+  WatchApprovalsResponseSchema,
+} from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildConsole, changeAnswers, hasBrowser, launchBrowser, openPage } from './browser.ts';
@@ -94,6 +97,49 @@ describe.runIf(hasBrowser())('approvals in the console', () => {
     expect(await approve.textContent()).toBe('Approve with changes');
     expect(await approve.isEnabled()).toBe(true);
     await platform.client.runs.cancelRun({ requestId: 'not-json-end', runId });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('are not shown as an empty list while the stream is not connected (PE-2)', async () => {
+    const { page, context, problems } = await open();
+    await page.route(/WatchApprovals/, (route) => route.abort());
+    await page.goto('/approvals');
+    await page.getByText('connecting', { exact: true }).waitFor();
+    expect(await page.getByText('Nothing waits for you').count()).toBe(0);
+    await page.getByLabel('Loading').waitFor();
+    expect(await page.getByText(/Waiting \(/).count()).toBe(0);
+    await page.unroute(/WatchApprovals/);
+    await page.getByText('live', { exact: true }).waitFor();
+    await page.getByText('Nothing waits for you').waitFor();
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('stay listed after the stream was lost, as a list that may be out of date (PE-2)', async () => {
+    const { page, context, problems } = await open();
+    const runId = await platform.startRefund('lost-stream', 1200);
+    const approvalId = (await platform.approvalOf(runId)).split('/').at(-1) ?? '';
+    const { approval } = await platform.client.approvals.getApproval({ approvalId });
+    const message = create(WatchApprovalsResponseSchema, approval && { approval });
+    // A stream of one approval that is cut off: the message that ends a stream is missing.
+    const cutOff = frame(0, toBinary(WatchApprovalsResponseSchema, message));
+    let attempts = 0;
+    await page.route(/WatchApprovals/, (route) => {
+      attempts += 1;
+      return attempts === 1
+        ? route.fulfill({ contentType: 'application/connect+proto', body: cutOff })
+        : route.abort();
+    });
+    await page.goto('/approvals');
+    await page.getByText('This list may be out of date').waitFor();
+    await expect.poll(() => attempts).toBeGreaterThan(2);
+    expect(await page.getByRole('link', { name: /issue_refund/ }).count()).toBe(1);
+    await page.unroute(/WatchApprovals/);
+    await page.getByText('live', { exact: true }).waitFor();
+    expect(await page.getByText('This list may be out of date').count()).toBe(0);
+    expect(await page.getByRole('link', { name: /issue_refund/ }).count()).toBe(1);
+    await platform.client.runs.cancelRun({ requestId: 'lost-stream-end', runId });
     expect(problems).toEqual([]);
     await context.close();
   });

@@ -73,7 +73,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
 function Navigation() {
   const session = useSession();
   const { pathname } = useLocation();
-  const pending = usePendingApprovals();
+  const waiting = usePendingApprovals().approvals?.length ?? 0;
   return permittedPages(session).map(({ path, name, icon: Icon }) => (
     <MantineNavLink
       key={path}
@@ -83,9 +83,9 @@ function Navigation() {
       active={pathname === path || pathname.startsWith(`${path}/`)}
       leftSection={<Icon size={18} aria-hidden />}
       rightSection={
-        path === '/approvals' && pending.approvals.length > 0 ? (
-          <Badge color="yellow" autoContrast circle={pending.approvals.length < 10}>
-            {pending.approvals.length}
+        path === '/approvals' && waiting > 0 ? (
+          <Badge color="yellow" autoContrast circle={waiting < 10}>
+            {waiting}
           </Badge>
         ) : undefined
       }

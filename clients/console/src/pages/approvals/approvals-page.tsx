@@ -1,4 +1,4 @@
-import { Anchor, SegmentedControl, Stack, Text, Title } from '@mantine/core';
+import { Alert, Anchor, SegmentedControl, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { printable, shortAction } from '@writ/client/display';
 import {
@@ -33,10 +33,13 @@ export function ApprovalsPage() {
   const isDecided = params.get('show') === 'decided';
   const decided = useDecided(runId, isDecided);
   const waiting = useMemo(
-    () => pending.approvals.filter((approval) => runId === '' || approval.runId === runId),
+    () => pending.approvals?.filter((approval) => runId === '' || approval.runId === runId),
     [pending.approvals, runId],
   );
-  const rows = isDecided ? (decided.data ?? []) : waiting;
+  const rows = isDecided ? decided.data : waiting;
+  const isCurrent = isDecided || pending.isLive;
+  const hasFailed = isDecided ? decided.isError : pending.error !== undefined;
+  const count = pending.isLive ? waiting?.length : undefined;
   return (
     <Page
       title="Approvals"
@@ -49,7 +52,7 @@ export function ApprovalsPage() {
             value={isDecided ? 'decided' : 'waiting'}
             onChange={(show) => setParams({ ...(runId && { run: runId }), show })}
             data={[
-              { value: 'waiting', label: `Waiting (${waiting.length})` },
+              { value: 'waiting', label: count === undefined ? 'Waiting' : `Waiting (${count})` },
               { value: 'decided', label: 'Decided' },
             ]}
           />
@@ -61,12 +64,18 @@ export function ApprovalsPage() {
       </Title>
       {pending.error !== undefined && <ErrorNotice error={pending.error} />}
       {decided.error !== null && <ErrorNotice error={decided.error} onRetry={decided.refetch} />}
-      {isDecided && decided.isPending && <Loading />}
-      {rows.length === 0 && !(isDecided && decided.isPending) ? (
+      {rows !== undefined && !isCurrent && (
+        <Alert color="yellow" role="note">
+          Not connected. This list may be out of date.
+        </Alert>
+      )}
+      {rows === undefined && !hasFailed && <Loading />}
+      {rows?.length === 0 && isCurrent && (
         <EmptyNotice title={isDecided ? 'No approval was decided yet' : 'Nothing waits for you'}>
           {isDecided ? undefined : 'New approvals appear here at once.'}
         </EmptyNotice>
-      ) : (
+      )}
+      {rows !== undefined && rows.length > 0 && (
         <VirtualList
           label="Approvals"
           rows={rows}
