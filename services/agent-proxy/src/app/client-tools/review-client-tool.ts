@@ -4,6 +4,7 @@ import type { ProxyContext } from '../../context.ts';
 import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actFor } from '../agent/act-for-agent.ts';
 import { currentDecision } from '../tools/call-tool.ts';
+import { withReceipts } from '../tools/with-receipts.ts';
 import { awaitDecision, noteApproval } from '../waiting-calls/await-decision.ts';
 import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
 import {
@@ -82,13 +83,12 @@ async function propose(
 ): Promise<Decision> {
   const { peers, receipts } = context;
   const call = toolCallKeyOf(row);
-  const shown = receipts.peek(call);
   try {
-    const decision = await actFor(context, call, 'supervisor', (options) =>
-      peers.reviewClientTool({ callId: call.callId, ...request, ...shown }, options),
+    return await withReceipts(receipts, call, (carried) =>
+      actFor(context, call, 'supervisor', (options) =>
+        peers.reviewClientTool({ callId: call.callId, ...request, ...carried }, options),
+      ),
     );
-    receipts.delivered(call, shown);
-    return decision;
   } catch (error) {
     if (!isWritError(error) || error.reason !== 'CALL_ID_REUSED') throw error;
     const decision = await currentDecision(context, call);

@@ -11,6 +11,7 @@ import { actFor, pauseAfter } from '../agent/act-for-agent.ts';
 import { awaitDecision, noteApproval } from '../waiting-calls/await-decision.ts';
 import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
 import type { ToolRequest } from './number-call.ts';
+import { withReceipts } from './with-receipts.ts';
 
 /**
  * Maximum attempts, the first included. Each further attempt uses a new writ: a writ may expire while the call waits
@@ -79,12 +80,11 @@ async function review(
   { tool, argumentsJson }: ToolRequest,
 ): Promise<Decision> {
   const { peers, receipts } = context;
-  const shown = receipts.peek(call);
-  const decision = await actFor(context, call, 'supervisor', (options) =>
-    peers.reviewTool({ callId: call.callId, tool, argumentsJson, ...shown }, options),
+  return await withReceipts(receipts, call, (carried) =>
+    actFor(context, call, 'supervisor', (options) =>
+      peers.reviewTool({ callId: call.callId, tool, argumentsJson, ...carried }, options),
+    ),
   );
-  receipts.delivered(call, shown);
-  return decision;
 }
 
 /**
