@@ -40,7 +40,7 @@ export interface MeterWorldOptions {
   readonly scripts?: Readonly<Record<string, readonly Reply[]>>;
   /** A complete models.yaml instead of one alias per script. */
   readonly models?: string;
-  /** Lines below each alias, such as `max_retries: 0`. */
+  /** One line of the template that all aliases use, such as `max_retries: 0`. */
   readonly settings?: string;
   readonly tenants?: string;
   readonly file?: boolean;

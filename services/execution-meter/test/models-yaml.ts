@@ -4,7 +4,7 @@ export interface ModelsYaml {
   readonly models?: string | undefined;
   /** Names of the scripts that get an alias. */
   readonly scripts: readonly string[];
-  /** Lines below each alias, such as `max_retries: 0`. */
+  /** One line of the template that all aliases use, such as `max_retries: 0`. */
   readonly settings?: string | undefined;
   readonly tenants?: string | undefined;
 }

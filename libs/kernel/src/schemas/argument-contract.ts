@@ -44,8 +44,8 @@ const cache = new ByteCache<ArgumentContract>({ name: 'argument_contracts', maxB
 const BYTES_PER_SCHEMA_BYTE = 20;
 
 /**
- * Returns the JSON Schema compiler of this process. It is created when it is first needed, because Ajv compiles the
- * schema of JSON Schema for it.
+ * Returns the JSON Schema compiler of this process. It is created on first use, because creating it is slow: Ajv also
+ * compiles the JSON Schema meta-schema.
  */
 function compiler(): Ajv2020 {
   created ??= createCompiler();
@@ -176,7 +176,7 @@ function assertWithin(subschemas: number, patternSteps: number): void {
     throw badContract('schema', rule);
   }
   if (patternSteps > limits.allPatternSteps) {
-    const rule = `has patterns of ${patternSteps} steps; the limit is ${limits.allPatternSteps}`;
+    const rule = `has patterns with ${patternSteps} instructions; the limit is ${limits.allPatternSteps}`;
     throw badContract('schema', rule);
   }
 }

@@ -75,7 +75,9 @@ describe('a schema of a tool', () => {
 
   it('refuses patterns with too many instructions for one value (BD-1)', () => {
     const anyOf = [1, 2, 3].map((n) => ({ pattern: `^[ab]*a[ab]{40${n}}c$` }));
-    expect(refused(schemaOf({ anyOf }))).toMatch(/patterns of \d+ steps for one value; the limit/);
+    expect(refused(schemaOf({ anyOf }))).toMatch(
+      /patterns with \d+ instructions for one value; the limit/,
+    );
   });
 
   it('accepts recursive definitions that apply once to each member (BD-1)', () => {

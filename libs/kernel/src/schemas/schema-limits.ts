@@ -104,7 +104,9 @@ export function measureSchema(root: JsonObject): { subschemas: number; patternSt
     throw exceeds(`applies ${checks} subschemas to one value; the limit is ${checksPerValue}`);
   }
   if (steps > patternSteps) {
-    throw exceeds(`has patterns of ${steps} steps for one value; the limit is ${patternSteps}`);
+    throw exceeds(
+      `has patterns with ${steps} instructions for one value; the limit is ${patternSteps}`,
+    );
   }
   // A recursive definition that was expanded inside another one was cut off there, so measure it separately as well.
   for (const target of expansion.recursive) expansion.expand(target);

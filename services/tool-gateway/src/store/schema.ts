@@ -58,7 +58,7 @@ const calls = table('calls', {
     result_truncated: column.boolean(),
     result_full_size: column.integer(),
     result_full_sha256: column.text(),
-    /** The current receipt and its revision; null before the outcome. */
+    /** The current receipt, null before the outcome, and its revision, 0 before the outcome. */
     receipt: column.text().nullable(),
     revision: column.integer(),
     /** Id of the request that resolved an unknown outcome; null for other calls. */

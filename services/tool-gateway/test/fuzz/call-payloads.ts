@@ -48,7 +48,8 @@ async function callOne(
   let became: 'accepted' | 'refused';
   try {
     const { status } = await fixture.call({ callId, argumentsJson });
-    if (status !== CallStatus.OK && status !== CallStatus.REFUSED) return `It became ${status}.`;
+    if (status !== CallStatus.OK && status !== CallStatus.REFUSED)
+      return `Unexpected status ${status}.`;
     became = status === CallStatus.OK ? 'accepted' : 'refused';
   } catch (error) {
     if (!isWritError(error) || error.kind !== 'invalid_argument') return String(error);

@@ -7,8 +7,8 @@ import type { StoreDialect } from '@writ/store';
 const MAX_RUNS = 32;
 
 /**
- * Number of rows that a replica reads for each agent that it can run, on a database that replicas share. The replica
- * chooses from these rows at random.
+ * On a database that replicas share, a replica with capacity for n more agents reads n times this number of rows, and
+ * chooses among them at random.
  */
 export const CLAIM_WINDOW = 4;
 
