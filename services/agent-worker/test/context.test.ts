@@ -1,49 +1,30 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
-import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { derivedId, OverloadedError, PreconditionError } from '@writ/kernel';
+import { derivedId, OverloadedError, PreconditionError, type WritError } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
-import type { AgentContext } from '../src/runtime/agent.ts';
-import { AGENT, RUN, TENANT } from './delivery.ts';
+import { AGENT, RUN } from './delivery.ts';
+import type { Moment } from './fault-switches.ts';
 import { approveAll } from './team.ts';
-import { World, type WorldOptions } from './world.ts';
+import {
+  CUSTOM,
+  FROZEN,
+  llmRequest,
+  signal,
+  startAgain,
+  startWith,
+  type Work,
+} from './test-agent.ts';
+import { World } from './world.ts';
 
-const CUSTOM = { kind: AgentKind.CUSTOM } as const;
+/** The first call of an agent is refused; its tool call has the call id `tool`. */
+interface Refusal {
+  readonly refusedAt: Moment;
+  readonly error: WritError;
+  readonly tool: string;
+}
+
 const FINAL = { action: { kind: 'final', answer: 'Done.' } } as const;
-
-/** Settings of a worker that a test abandons: it runs one agent at a time, and its lease outlasts the test. */
-const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
-
-type Work = (ctx: AgentContext) => Promise<void>;
-
-/** Runs agents written for one test. */
-async function startWith(work: Work, options: WorldOptions = {}): Promise<World> {
-  const world = await World.start(options);
-  await startAgain(world, work);
-  return world;
-}
-
-async function startAgain(world: World, work: Work, settings = {}) {
-  const custom = (_: unknown, instance: string) => ({ id: instance, kind: 'custom', run: work });
-  return await world.startWorker(settings, { agents: { custom } });
-}
-
-function signal(world: World, requestId: string, payload: object = {}, name = 'new_source_item') {
-  return world.worker.signal({
-    requestId,
-    tenant: TENANT,
-    runId: RUN,
-    agentInstance: AGENT.instance,
-    name,
-    payloadJson: JSON.stringify(payload),
-  });
-}
-
-function llmRequest(text: string) {
-  const messages = [{ role: 'user', text: JSON.stringify({ text }) }] as const;
-  return { model: 'small', messages, json: false, requireContent: false };
-}
 
 describe('the journal of an agent’s context', () => {
   it('replays time, random numbers and answers after a sleep (RT-1, RT-2)', async () => {
@@ -143,6 +124,21 @@ describe('the journal of an agent’s context', () => {
     expect(world.meter.paid).toHaveLength(1);
   });
 
+  /** Runs an agent whose first call is refused, in a worker that is abandoned after the tool call, then in another one. */
+  async function replayRefusal(work: Work, { refusedAt, error, tool }: Refusal): Promise<World> {
+    const world = await World.start({ model: () => 'hi', inFile: true });
+    world.supervisor.rule = approveAll;
+    world.withChildren({ helper: { kind: AgentKind.REACT, tools: [] } });
+    world.faults.failAt(refusedAt, error);
+    await startAgain(world, work, FROZEN);
+    const executed = world.faults.silenceAt(`after call_tool ${tool}`);
+    await world.deliver({ manifest: CUSTOM });
+    await executed;
+    await startAgain(world, work, FROZEN);
+    await world.until('COMPLETED');
+    return world;
+  }
+
   it('is committed before an effect that follows a refused model call, so that the refusal is replayed after a crash (RT-1, EM-7)', async () => {
     const work: Work = async (ctx) => {
       const first = await ctx.llm(llmRequest('large'));
@@ -150,18 +146,13 @@ describe('the journal of an agent’s context', () => {
       await ctx.tool('get_refund_context', '{"user_id":42}');
       await ctx.propose(FINAL);
     };
-    const world = await World.start({ model: () => 'hi', inFile: true });
-    world.supervisor.rule = approveAll;
-    const refused = new OverloadedError('BUDGET_EXHAUSTED', 'The budget is reserved.', {
-      dimension: 'tokens',
+    const metadata = { dimension: 'tokens' };
+    const error = new OverloadedError('BUDGET_EXHAUSTED', 'The budget is reserved.', metadata);
+    const world = await replayRefusal(work, {
+      refusedAt: 'before generate op-0',
+      error,
+      tool: 'op-2',
     });
-    world.faults.failAt('before generate op-0', refused);
-    await startAgain(world, work, FROZEN);
-    const executed = world.faults.silenceAt('after call_tool op-2');
-    await world.deliver({ manifest: CUSTOM });
-    await executed;
-    await startAgain(world, work, FROZEN);
-    await world.until('COMPLETED');
     expect(world.meter.paid).toEqual(['op-1']);
     expect(world.gateway.executed).toEqual(['op-2 get_refund_context']);
   });
@@ -172,17 +163,12 @@ describe('the journal of an agent’s context', () => {
       await ctx.tool('get_refund_context', `{"user_id":${kind === 'failed' ? 42 : 43}}`);
       await ctx.propose(FINAL);
     };
-    const world = await World.start({ inFile: true });
-    world.supervisor.rule = approveAll;
-    world.withChildren({ helper: { kind: AgentKind.REACT, tools: [] } });
-    const refused = new PreconditionError('SPAWN_FAILED', 'No tab was created.');
-    world.faults.failAt('before spawn op-0', refused);
-    await startAgain(world, work, FROZEN);
-    const executed = world.faults.silenceAt('after call_tool op-1');
-    await world.deliver({ manifest: CUSTOM });
-    await executed;
-    await startAgain(world, work, FROZEN);
-    await world.until('COMPLETED');
+    const error = new PreconditionError('SPAWN_FAILED', 'No tab was created.');
+    const world = await replayRefusal(work, {
+      refusedAt: 'before spawn op-0',
+      error,
+      tool: 'op-1',
+    });
     expect(world.supervisor.decided).toEqual([
       'op-1 approve get_refund_context',
       'op-2 approve final',
@@ -229,56 +215,6 @@ describe('the journal of an agent’s context', () => {
     expect(stopReason).toBe('stuck');
     expect(seen[1]).toEqual(seen[0]);
     expect(world.meter.paid).toHaveLength(4);
-  });
-
-  it('delivers signals in order of arrival, each once (RT-3)', async () => {
-    const seen: unknown[] = [];
-    const world = await startWith(async (ctx) => {
-      seen.push(await ctx.sleepUntilSignal('new_source_item'));
-      seen.push(await ctx.sleepUntilSignal('new_source_item'));
-      ctx.stop({ stopReason: 'stuck', phase: 'worker' });
-    });
-    await world.deliver({ manifest: CUSTOM });
-    await world.until('SUSPENDED');
-    await signal(world, 's-1', { item: 1 });
-    await signal(world, 's-2', { item: 2 });
-    await world.until('ERROR');
-    expect(seen.slice(-2)).toEqual([{ item: 1 }, { item: 2 }]);
-  });
-
-  it('reads each signal row without rereading the others, independent of the number of pending signals (RT-3)', async () => {
-    const most = 20;
-    const seen: unknown[] = [];
-    let rows = 0;
-    const work: Work = async (ctx) => {
-      await ctx.sleepUntilSignal('begin');
-      for (let item = 1; item <= most; item += 1) {
-        seen.push(await ctx.sleepUntilSignal('new_source_item'));
-        // Commits the use of the signal.
-        await ctx.llm(llmRequest(`item ${item}`));
-      }
-      ctx.stop({ stopReason: 'stuck', phase: 'worker' });
-    };
-    const world = await World.start({ model: () => 'hi' });
-    const { store } = await startAgain(world, work);
-    const counting = store.db.withPlugin({
-      transformQuery: ({ node }) => node,
-      async transformResult({ result }) {
-        rows += result.rows.filter((row) => 'consumed_at' in row).length;
-        return result;
-      },
-    });
-    await world.deliver({ manifest: CUSTOM });
-    await world.until('SUSPENDED');
-    const items = Array.from({ length: most }, (_, index) => ({ item: index + 1 }));
-    for (const item of items) await signal(world, `s-${item.item}`, item);
-    vi.spyOn(store.db, 'selectFrom').mockImplementation(((table: 'signals') =>
-      counting.selectFrom(table)) as unknown as typeof store.db.selectFrom);
-    await signal(world, 'begin', {}, 'begin');
-    await world.until('ERROR');
-    expect(seen).toEqual(items);
-    expect(rows).toBeGreaterThanOrEqual(most);
-    expect(rows).toBeLessThan(2 * most);
   });
 
   it('stores large values once per run, by digest (RT-1)', async () => {
@@ -384,66 +320,6 @@ describe('a replayed agent', () => {
     await world.until('COMPLETED');
     expect(runs).toBe(5);
     expect(world.meter.paid).toHaveLength(4);
-  });
-
-  it('does not continue when it catches an unwinding (RT-2)', async () => {
-    const world = await startWith(
-      async (ctx) => {
-        await ctx.sleepUntilSignal('new_source_item').catch(() => undefined);
-        await ctx.llm(llmRequest('I am still here'));
-      },
-      { model: () => 'hi' },
-    );
-    await world.deliver({ manifest: CUSTOM });
-    const { state } = await world.until('SUSPENDED');
-    expect(state).toBe(AgentState.SUSPENDED);
-    expect(world.meter.requests).toEqual([]);
-  });
-
-  it('stays suspended when it catches an unwinding and returns (RT-2, RT-4)', async () => {
-    const world = await startWith(async (ctx) => {
-      await ctx.sleepUntilSignal('new_source_item').catch(() => undefined);
-    });
-    await world.deliver({ manifest: CUSTOM });
-    await world.until('SUSPENDED');
-    await signal(world, 's-1');
-    const { stopReason } = await world.until('ERROR');
-    expect(stopReason).toBe('error:no_outcome');
-    expect(world.supervisor.reports).toHaveLength(1);
-  });
-
-  it('is parked when it catches the error of a halt and returns (SV-9)', async () => {
-    const world = await startWith(
-      async (ctx) => {
-        try {
-          await ctx.llm(llmRequest('hello'));
-          await ctx.propose(FINAL);
-        } catch {
-          // The agent ignores all errors.
-        }
-      },
-      { model: () => 'hi' },
-    );
-    world.supervisor.rule = approveAll;
-    world.faults.failAt('before generate op-0', new PreconditionError('HALTED', 'Halted.'));
-    await world.deliver({ manifest: CUSTOM });
-    await world.until('COMPLETED');
-    expect(world.supervisor.reports).toEqual([]);
-  });
-
-  it('stops with the stop reason of an unwinding that it wraps in another error (AG-7)', async () => {
-    let runs = 0;
-    const world = await startWith(async (ctx) => {
-      runs += 1;
-      try {
-        ctx.stop({ stopReason: 'stuck', phase: 'worker' });
-      } catch (cause) {
-        throw new Error('The step failed.', { cause });
-      }
-    });
-    await world.deliver({ manifest: CUSTOM });
-    const { stopReason } = await world.until('ERROR');
-    expect({ runs, stopReason }).toEqual({ runs: 1, stopReason: 'stuck' });
   });
 
   it('ends with an error when it returns without an outcome (RT-4)', async () => {
