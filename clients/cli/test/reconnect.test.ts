@@ -4,10 +4,9 @@ import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { endless, partialRoute } from '@writ/rpc';
-import { createEdge } from '@writ/rpc/edge';
-import { createTelemetry } from '@writ/telemetry';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { runCli } from '../src/cli.ts';
+import { startScriptedEdge } from './scripted-edge.ts';
 
 const RUN = { runId: 'run_1', result: { status: RunStatus.OK, stopReason: 'success' } };
 const DRAINING = new UnavailableError('DRAINING', 'The server is shutting down; retry.');
@@ -23,42 +22,33 @@ async function stoppingPlatform(error: Error) {
   const watchedAfter: bigint[] = [];
   let approvalWatches = 0;
   const pending = { approvalId: 'a', state: ApprovalState.PENDING };
-  const server = await createEdge({
-    host: '127.0.0.1',
-    port: 0,
-    gate: async () => ({ person: { subject: 'ann', tenant: 'acme', roles: ['caller'] } }),
-    telemetry: createTelemetry({ service: 'supervisor', logLevel: 'silent' }),
-    routes: [
-      partialRoute(RunService, {
-        startRun: async () => ({ run: RUN }),
-        getRun: async () => ({ run: RUN }),
-        watchRun: endless(async function* ({ afterSequence }) {
-          watchedAfter.push(afterSequence);
-          if (watchedAfter.length === 1) {
-            yield hook(1n);
-            throw error;
-          }
-          yield { event: { sequence: 2n, entry: { case: 'result' as const, value: RUN.result } } };
-        }),
+  const env = await startScriptedEdge([
+    partialRoute(RunService, {
+      startRun: async () => ({ run: RUN }),
+      getRun: async () => ({ run: RUN }),
+      watchRun: endless(async function* ({ afterSequence }) {
+        watchedAfter.push(afterSequence);
+        if (watchedAfter.length === 1) {
+          yield hook(1n);
+          throw error;
+        }
+        yield { event: { sequence: 2n, entry: { case: 'result' as const, value: RUN.result } } };
       }),
-      partialRoute(ApprovalService, {
-        getApproval: async ({ approvalId }) => ({ approval: { ...pending, approvalId } }),
-        watchApprovals: endless(async function* () {
-          approvalWatches += 1;
-          yield { approval: pending };
-          if (approvalWatches === 1) throw error;
-          yield { approval: { ...pending, approvalId: 'b' } };
-          throw new InternalError('INTERNAL', 'End of the test.');
-        }),
+    }),
+    partialRoute(ApprovalService, {
+      getApproval: async ({ approvalId }) => ({ approval: { ...pending, approvalId } }),
+      watchApprovals: endless(async function* () {
+        approvalWatches += 1;
+        yield { approval: pending };
+        if (approvalWatches === 1) throw error;
+        yield { approval: { ...pending, approvalId: 'b' } };
+        throw new InternalError('INTERNAL', 'End of the test.');
       }),
-    ],
-  });
-  server.setServing(true);
-  onTestFinished(() => server.close(0));
+    }),
+  ]);
   const out: string[] = [];
   const err: string[] = [];
   const writ = async (args: readonly string[]) => {
-    const env = { WRIT_ADDRESS: server.address, WRIT_API_KEY: 'key' };
     const io = {
       env,
       print: (line: string) => out.push(line),

@@ -4,9 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { endless, partialRoute } from '@writ/rpc';
-import { createEdge } from '@writ/rpc/edge';
-import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished } from 'vitest';
+import { startScriptedEdge } from './scripted-edge.ts';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const POLICY = fileURLToPath(new URL('../../../examples/refund-desk/policy.yaml', import.meta.url));
@@ -29,28 +28,17 @@ function start(command: string, args: readonly string[], env: NodeJS.ProcessEnv 
 it('exits quietly with 141 when the reader of standard output has closed the pipe (PE-2)', async () => {
   const pipeClosed = Promise.withResolvers<void>();
   const approval = { approvalId: 'a', state: ApprovalState.PENDING };
-  const server = await createEdge({
-    host: '127.0.0.1',
-    port: 0,
-    gate: async () => ({ person: { subject: 'ann', tenant: 'acme', roles: ['approver'] } }),
-    telemetry: createTelemetry({ service: 'supervisor', logLevel: 'silent' }),
-    routes: [
-      partialRoute(ApprovalService, {
-        watchApprovals: endless(async function* (_, { signal }) {
-          yield { approval };
-          await pipeClosed.promise;
-          yield { approval: { ...approval, approvalId: 'b' } };
-          await new Promise((resolve) => signal.addEventListener('abort', resolve));
-        }),
+  const env = await startScriptedEdge([
+    partialRoute(ApprovalService, {
+      watchApprovals: endless(async function* (_, { signal }) {
+        yield { approval };
+        await pipeClosed.promise;
+        yield { approval: { ...approval, approvalId: 'b' } };
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
       }),
-    ],
-  });
-  server.setServing(true);
-  onTestFinished(() => server.close(0));
-  const { child, ended } = start(process.execPath, [MAIN, 'approvals', 'watch'], {
-    WRIT_ADDRESS: server.address,
-    WRIT_API_KEY: 'key',
-  });
+    }),
+  ]);
+  const { child, ended } = start(process.execPath, [MAIN, 'approvals', 'watch'], env);
   child.stdout.once('data', () => child.stdout.destroy());
   child.stdout.once('close', () => pipeClosed.resolve());
   expect(await ended).toEqual({ code: 141, signal: null, err: '' });

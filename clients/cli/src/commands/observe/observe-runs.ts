@@ -2,9 +2,8 @@ import { followEvents } from '@writ/hooks';
 import { UnavailableError } from '@writ/kernel';
 import { openClient } from '../../client.ts';
 import type { ClientOptions } from '../../client-options.ts';
-import { explain } from '../../explain.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
-import { mayContinue } from '../runs/follow.ts';
+import { watchFailed } from '../runs/follow.ts';
 import { createRunObserver } from './run-observer.ts';
 
 /** Options of `writ observe`. */
@@ -29,9 +28,7 @@ export async function observeRuns(
       await followEvents(runs.watchRun({ runId }), hooks);
     } catch (error) {
       if (!(error instanceof UnavailableError)) throw error;
-      io.warn(explain(error));
-      io.warn(mayContinue(runId));
-      return EXIT.error;
+      return watchFailed(runId, error, io);
     }
   }
   return EXIT.success;

@@ -31,18 +31,18 @@ export async function followRun(
   try {
     outcome = await untilInterrupted((signal) => printRun(run, client, { ...options, signal }, io));
   } catch (error) {
-    io.warn(explain(error));
-    io.warn(mayContinue(runId));
-    return EXIT.error;
+    return watchFailed(runId, error, io);
   }
   if (outcome !== 'interrupted') return outcome;
   io.warn(`Run ${runId} continues: writ runs watch ${runId}, or writ runs cancel ${runId}.`);
   return EXIT.interrupted;
 }
 
-/** Returns the sentence for a person after the watch of a run has failed. */
-export function mayContinue(runId: string): string {
-  return `Run ${runId} may continue: writ runs watch ${runId}.`;
+/** Prints why the watch of a run has failed, and the command that continues it. */
+export function watchFailed(runId: string, error: unknown, io: Pick<CliIo, 'warn'>): Exit {
+  io.warn(explain(error));
+  io.warn(`Run ${runId} may continue: writ runs watch ${runId}.`);
+  return EXIT.error;
 }
 
 async function printRun(
