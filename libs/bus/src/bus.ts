@@ -18,6 +18,16 @@ export interface Subscription {
   unsubscribe(): Promise<void>;
 }
 
+/** The message of a failed handler, for the log: ids, never content. */
+export interface BusFailure {
+  readonly eventId: string;
+  readonly subject: string;
+  /** Name of the durable consumer; absent for a live subscriber. */
+  readonly durable?: string;
+  /** Whether the message was dropped, because the handler of the durable consumer rejected it as invalid. */
+  readonly dropped?: true;
+}
+
 /** Options of a durable subscription, which receives every message of a subject at least once. */
 export interface DurableOptions {
   /** NATS subject; `*` matches one token, `>` the rest. */

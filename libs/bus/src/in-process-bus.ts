@@ -1,20 +1,17 @@
 import { assertId, PreconditionError, UnavailableError } from '@writ/kernel';
-import type { Bus, BusMessage, DurableOptions, LiveOptions, Subscription } from './bus.ts';
+import type {
+  Bus,
+  BusFailure,
+  BusMessage,
+  DurableOptions,
+  LiveOptions,
+  Subscription,
+} from './bus.ts';
 import { DurableConsumer } from './durable-consumer.ts';
 import { LiveSubscriber } from './live-subscriber.ts';
 import { LiveSubscribers } from './live-subscribers.ts';
 import { isRejection } from './rejection.ts';
 import { assertPattern, assertSubject, matchSubject } from './subjects.ts';
-
-/** The message of a failed handler, for the log: ids, never content. */
-export interface BusFailure {
-  readonly eventId: string;
-  readonly subject: string;
-  /** Name of the durable consumer; absent for a live subscriber. */
-  readonly durable?: string;
-  /** Whether the message was dropped, because the handler of the durable consumer rejected it as invalid. */
-  readonly dropped?: true;
-}
 
 /** Options of the in-process bus. */
 export interface InProcessBusOptions {

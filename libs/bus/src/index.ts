@@ -1,4 +1,11 @@
-export type { Bus, BusMessage, DurableOptions, LiveOptions, Subscription } from './bus.ts';
+export type {
+  Bus,
+  BusFailure,
+  BusMessage,
+  DurableOptions,
+  LiveOptions,
+  Subscription,
+} from './bus.ts';
 export {
   HOOK_EMITTER_NAMES,
   HOOK_EMITTERS,
@@ -10,7 +17,6 @@ export {
   type StreamPlan,
 } from './hook-streams.ts';
 export {
-  type BusFailure,
   createInProcessBus,
   type InProcessBusOptions,
 } from './in-process-bus.ts';

@@ -1,5 +1,5 @@
+import type { BusFailure } from '../bus.ts';
 import type { StreamPlan } from '../hook-streams.ts';
-import type { BusFailure } from '../in-process-bus.ts';
 
 /** Options of a bus on NATS. */
 export interface NatsBusOptions {
