@@ -1,5 +1,5 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
-import { childrenOf } from './cost.ts';
+import { childrenOf } from './child-nodes.ts';
 
 /** A variable and the fields read from it, such as `result`, `refund.amount_usd`. */
 export interface AccessChain {

@@ -5,9 +5,9 @@ import { oneOf } from '../document/document-reader.ts';
 import type { Expression } from '../types.ts';
 import { runtime } from './cel.ts';
 import { accessChains } from './cel-paths.ts';
-import { meterPasses } from './cost.ts';
 import { useLinearPatterns } from './linear-patterns.ts';
-import { withPassLimit } from './passes.ts';
+import { meterPasses } from './meter-passes.ts';
+import { withPassLimit } from './pass-limit.ts';
 import type { Scope } from './scope.ts';
 
 const RESULT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;

@@ -1,7 +1,7 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
 import { ByteCache, compileLinearPattern } from '@writ/kernel';
-import { childrenOf } from './cost.ts';
-import { spend } from './passes.ts';
+import { childrenOf } from './child-nodes.ts';
+import { spend } from './pass-limit.ts';
 
 /** Number of instructions of a pattern that are executed in the time of a pass. */
 const INSTRUCTIONS_PER_PASS = 50;

@@ -1,13 +1,14 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
+import { childrenOf } from './child-nodes.ts';
 import { type Cost, costOf, spendOnMembers } from './operation-costs.ts';
-import { spend } from './passes.ts';
+import { spend } from './pass-limit.ts';
 
 /** Creating an error that the expression ignores takes as long as this number of passes. */
 const PASSES_PER_ERROR = 100;
 
 /**
  * Makes every operation of an expression count its passes when its operands are known: an expression can compute larger
- * lists and texts than its context contains. For this, the properties `handle` and `evaluate` of the nodes are replaced,
+ * lists and strings than its context contains. For this, the properties `handle` and `evaluate` of the nodes are replaced,
  * which cel-js sets when it evaluates the expression for the first time.
  */
 export function meterPasses(node: ASTNode): void {
@@ -66,14 +67,4 @@ function replace(
 function loopOf(node: ASTNode): { readonly args: { readonly step: object } } | undefined {
   const { alternate } = Reflect.get(node, 'meta');
   return alternate?.op === 'comprehension' ? alternate : undefined;
-}
-
-/** Returns the AST nodes among the arguments of an AST node. */
-export function childrenOf(args: unknown): readonly ASTNode[] {
-  if (Array.isArray(args)) return args.flatMap((item: unknown) => childrenOf(item));
-  return isNode(args) ? [args] : [];
-}
-
-function isNode(value: unknown): value is ASTNode {
-  return typeof value === 'object' && value !== null && 'op' in value && 'args' in value;
 }

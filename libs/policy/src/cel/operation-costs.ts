@@ -1,5 +1,5 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
-import { spend } from './passes.ts';
+import { spend } from './pass-limit.ts';
 
 /** Number of characters that are read or written in the time of a pass. */
 const CHARACTERS_PER_PASS = 100;
