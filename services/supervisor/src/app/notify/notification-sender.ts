@@ -1,7 +1,7 @@
 import { type Clock, WakeableLoop } from '@writ/kernel';
 import { EgressRefusal, guardedRequest } from '@writ/service';
 import type { Telemetry } from '@writ/telemetry';
-import { retryDelayMs, stateAfter } from '../../domain/notify/next-attempt.ts';
+import { NO_ENDPOINT, retryDelayMs, stateAfter } from '../../domain/notify/next-attempt.ts';
 import { type Notification, slackBody, standardBody } from '../../domain/notify/notification.ts';
 import { webhookHeaders } from '../../domain/notify/sign.ts';
 import {
@@ -122,8 +122,7 @@ export class NotificationSender {
     if (!isClaimed) return;
     const config = current();
     const endpoint = config.endpoints.get(row.scope)?.find(({ name }) => name === row.endpoint);
-    const problem =
-      endpoint === undefined ? 'no_endpoint' : await this.#post(row, endpoint, config);
+    const problem = endpoint === undefined ? NO_ENDPOINT : await this.#post(row, endpoint, config);
     if (this.#stopping.signal.aborted && problem !== undefined) return;
     await this.#record(row, problem);
   }
@@ -164,8 +163,7 @@ export class NotificationSender {
   async #record(row: NotificationRow, problem: string | undefined): Promise<void> {
     const { store, clock, telemetry, config } = this.#parts;
     const attempt = row.attempts + 1;
-    const isRetryable = problem !== 'no_endpoint';
-    const state = stateAfter({ attempt, problem, isRetryable });
+    const state = stateAfter(attempt, problem);
     const next = new Date(clock.now().getTime() + retryDelayMs(attempt, config.notifyRetryMs));
     await store.transaction(
       (trx) => saveNotification(trx, row, { state, problem: problem ?? '', next_attempt_at: next }),

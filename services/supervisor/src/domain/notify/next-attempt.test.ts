@@ -1,16 +1,16 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type DeliveryAttempt, retryDelayMs, stateAfter } from './next-attempt.ts';
+import { NO_ENDPOINT, retryDelayMs, stateAfter } from './next-attempt.ts';
 
 const HOUR_MS = 60 * 60_000;
 
 describe('a notification after an attempt', () => {
-  it.each<[string, DeliveryAttempt]>([
-    ['delivered', { attempt: 60, problem: undefined, isRetryable: true }],
-    ['open', { attempt: 59, problem: 'status_503', isRetryable: true }],
-    ['failed', { attempt: 60, problem: 'status_503', isRetryable: true }],
-    ['failed', { attempt: 1, problem: 'no_endpoint', isRetryable: false }],
-  ])('is %s after %j (PE-2)', (state, attempt) => {
-    expect(stateAfter(attempt)).toBe(state);
+  it.each([
+    ['delivered', 60, undefined],
+    ['open', 59, 'status_503'],
+    ['failed', 60, 'status_503'],
+    ['failed', 1, NO_ENDPOINT],
+  ])('is %s after attempt %d with the problem %s (PE-2)', (state, attempt, problem) => {
+    expect(stateAfter(attempt, problem)).toBe(state);
   });
 
   it('is attempted for about a day on average, with delays of at most an hour (PE-2)', () => {

@@ -1,4 +1,5 @@
 import { column, table } from '@writ/store';
+import type { NotificationState } from '../../domain/notify/next-attempt.ts';
 
 /**
  * One row for each notification of an endpoint, from the transaction of its cause. Delivered and failed notifications
@@ -15,7 +16,7 @@ export const notifications = table('notifications', {
     tenant: column.text(),
     /** JSON: a notification of domain/notify; ids only. */
     message: column.text(),
-    state: column.text<'open' | 'delivered' | 'failed'>(),
+    state: column.text<NotificationState>(),
     attempts: column.integer(),
     /** Why the last attempt failed; empty if none did. */
     problem: column.text(),
