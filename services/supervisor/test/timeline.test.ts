@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { readTimeline } from '../src/store/run/read-timeline.ts';
 import { recordedEvents } from '../src/store/run/recorded-events.ts';
 import { insertRun, saveRun } from '../src/store/run/runs.ts';
 import {
@@ -7,7 +8,6 @@ import {
   findSequence,
   lastSequence,
   lookUpEvents,
-  readTimeline,
 } from '../src/store/run/timeline.ts';
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
 import { runRow } from './run-row.ts';

@@ -8,8 +8,9 @@ import {
   runsToPurge,
   runsWithAgentsToPurge,
 } from '../../store/run/purge-run.ts';
+import { readTimeline } from '../../store/run/read-timeline.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
-import { findSequence, readTimeline, replaceEntry } from '../../store/run/timeline.ts';
+import { findSequence, replaceEntry } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { withheldEntry } from '../../wire/withhold-entry.ts';
 import { amendResult, resultEventId } from './amend-result.ts';

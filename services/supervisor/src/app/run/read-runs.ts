@@ -2,9 +2,10 @@ import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { operatorWait } from '../../domain/agent/waiting-for.ts';
 import { agentsOf } from '../../store/agent/agents.ts';
+import { lastSequences } from '../../store/run/read-timeline.ts';
 import { type RunFilter, runsByIds, selectRuns } from '../../store/run/run-lists.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
-import { lastSequence, lastSequences } from '../../store/run/timeline.ts';
+import { lastSequence } from '../../store/run/timeline.ts';
 
 /** A run and the sequence of its last event; zero when it has none. */
 export interface RunView {

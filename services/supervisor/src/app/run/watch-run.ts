@@ -3,8 +3,8 @@ import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { ChangeAlarm, watchIntervalMs } from '../../store/change/change-alarm.ts';
 import { runEndTopic, runTopic } from '../../store/change/changes.ts';
+import { readTimeline } from '../../store/run/read-timeline.ts';
 import { hasEnded } from '../../store/run/runs.ts';
-import { readTimeline } from '../../store/run/timeline.ts';
 import { eventMessage, heartbeatMessage } from '../../wire/run.ts';
 import { RunProgress } from './run-progress.ts';
 

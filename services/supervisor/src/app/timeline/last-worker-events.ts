@@ -1,5 +1,5 @@
 import type { RunKey } from '@writ/kernel';
-import { lastEntries } from '../../store/run/timeline.ts';
+import { lastEntries } from '../../store/run/read-timeline.ts';
 import type { SupervisorReader } from '../../store/supervisor-store.ts';
 import { hookOfEntry, hookPayload } from '../../wire/timeline.ts';
 

@@ -1,4 +1,4 @@
-import type { RunKey } from '@writ/kernel';
+import { NotFoundError, type RunKey } from '@writ/kernel';
 import {
   pickColumns,
   preparePerColumns,
@@ -12,7 +12,7 @@ import { noteChange, notesOf } from '../change/commit-notes.ts';
 import { dropFacts, startFacts } from '../review/facts.ts';
 import { runs, type StoredRunState } from '../schema/run.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
-import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
+import { closeTimeline, startTimeline } from './timeline.ts';
 
 /** The row of a run. */
 export type RunRow = RowOf<typeof runs>;
@@ -245,3 +245,8 @@ const addApprovedCall = prepareWrite((db: SupervisorReader, { tenant, runId }: R
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId),
 );
+
+/** The error for a run that does not exist for its tenant. */
+function runNotFound(runId: string): NotFoundError {
+  return new NotFoundError('RUN_NOT_FOUND', `Run ${runId} does not exist.`, { run_id: runId });
+}
