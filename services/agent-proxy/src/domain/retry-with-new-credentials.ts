@@ -1,4 +1,4 @@
-import { isWritError } from '@writ/kernel';
+import { isWritError, type WritError } from '@writ/kernel';
 
 /**
  * Maximum attempts of one call, the first included, while the service does not know the key that signed the
@@ -16,7 +16,7 @@ const REFUSALS = ['TOKEN_EXPIRED', 'TOKEN_INVALID', 'SLOT_GRANT_EXPIRED', 'SLOT_
  */
 export function mayRenew(error: unknown, attempt: number): boolean {
   if (!isWritError(error) || !REFUSALS.includes(error.reason)) return false;
-  return attempt === 1 || (isKeyUnknown(error.metadata) && attempt < ATTEMPTS);
+  return attempt === 1 || (isKeyUnknown(error) && attempt < ATTEMPTS);
 }
 
 /**
@@ -25,10 +25,11 @@ export function mayRenew(error: unknown, attempt: number): boolean {
  */
 export function needsNewWrit(error: unknown): boolean {
   if (!isWritError(error)) return false;
-  const { reason, metadata } = error;
-  return reason === 'WRIT_EXPIRED' || (reason === 'WRIT_INVALID' && isKeyUnknown(metadata));
+  const { reason } = error;
+  return reason === 'WRIT_EXPIRED' || (reason === 'WRIT_INVALID' && isKeyUnknown(error));
 }
 
-function isKeyUnknown({ check }: { readonly check?: string }): boolean {
-  return check === 'kid';
+/** Whether the service does not know the key that signed a token, writ or receipt, or not yet. */
+export function isKeyUnknown({ metadata }: WritError): boolean {
+  return metadata.check === 'kid';
 }

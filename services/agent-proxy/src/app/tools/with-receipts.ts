@@ -1,4 +1,5 @@
 import { type AgentKey, isWritError } from '@writ/kernel';
+import { isKeyUnknown } from '../../domain/retry-with-new-credentials.ts';
 import type { CarriedReceipts, PendingReceipts } from './pending-receipts.ts';
 
 const NONE: CarriedReceipts = { receipts: [], observations: [] };
@@ -23,8 +24,7 @@ export async function withReceipts<T>(
     return decision;
   } catch (error) {
     if (!isWritError(error) || !REFUSALS.includes(error.reason)) throw error;
-    const isKeyUnknown = error.reason === 'RECEIPT_INVALID' && error.metadata.check === 'kid';
-    if (!isKeyUnknown) receipts.forget(agent);
+    if (!isKeyUnknown(error)) receipts.forget(agent);
     return await review(NONE);
   }
 }
