@@ -182,6 +182,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     this.#storeMonitor = new StoreAvailability({
       store: this.#store,
       log: telemetry.log,
+      clock: this.clock,
       onChange,
     });
     this.#storeMonitor.start();

@@ -1,4 +1,4 @@
-import { isWritError, UnavailableError, withTimeout } from '@writ/kernel';
+import { type Clock, isWritError, UnavailableError, withTimeout } from '@writ/kernel';
 import type { Store } from '@writ/store';
 import { type Logger, outageFields } from '@writ/telemetry';
 
@@ -8,11 +8,14 @@ const INTERVAL_MS = 1_000;
  * not make all replicas report NOT_SERVING while their statements still succeed.
  */
 const SILENCE_MS = 6_000;
+/** A check that ends this long after its timeout was delayed by this process, not by the database. */
+const OWN_DELAY_MS = 250;
 
 /** Dependencies of a {@link StoreAvailability}. */
 export interface StoreAvailabilityParts {
   readonly store: Pick<Store<never>, 'checkAvailable'>;
   readonly log: Logger;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   /** Called when the availability changes; the store is initially considered available. */
   readonly onChange: (isAvailable: boolean) => void;
 }
@@ -40,13 +43,15 @@ export class StoreAvailability {
   }
 
   async #check(): Promise<void> {
-    const { store, log, onChange } = this.#parts;
+    const { store, log, clock, onChange } = this.#parts;
+    const startedAt = clock.monotonicMs();
     const error = await withTimeout(store.checkAvailable(), SILENCE_MS, silent).catch(
       (failure: unknown) => failure,
     );
     if (this.#isStopped) return;
     const isAvailable = error === undefined;
-    if (isAvailable !== this.#isAvailable) {
+    const isOwnDelay = !isAvailable && clock.monotonicMs() - startedAt > SILENCE_MS + OWN_DELAY_MS;
+    if (isAvailable !== this.#isAvailable && !isOwnDelay) {
       this.#isAvailable = isAvailable;
       if (isAvailable) log.info('database available');
       else log.error(describe(error), 'database unavailable, health reports NOT_SERVING');
