@@ -1,6 +1,6 @@
 /**
  * Program of `npm start`: runs the whole platform in one process, prints the progress of the demo, and keeps running
- * after the demo has ended.
+ * after the demo has ended, except with `--exit`.
  */
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
@@ -20,10 +20,18 @@ import { simulationNotice } from './terminal/simulation-notice.ts';
 import { stopSignal } from './terminal/stop-signal.ts';
 import { createStopwatch } from './terminal/stopwatch.ts';
 
-/** Outcome of the displayed runs. */
-type Shown = 'well' | 'badly' | 'failed' | 'stopped';
+/**
+ * Outcome of the demo. `ok`: every run ended with the status OK, or no run was started; `run_not_ok`: a run ended with
+ * another status; `error`: an error was thrown; `stopped`: a signal stopped the process.
+ */
+type DemoOutcome = 'ok' | 'run_not_ok' | 'error' | 'stopped';
 
-const EXIT_STATUS: Readonly<Record<Shown, number>> = { well: 0, badly: 1, failed: 2, stopped: 0 };
+const EXIT_STATUS: Readonly<Record<DemoOutcome, number>> = {
+  ok: 0,
+  run_not_ok: 1,
+  error: 2,
+  stopped: 0,
+};
 
 async function start(): Promise<number> {
   const stopwatch = createStopwatch();
@@ -51,15 +59,15 @@ async function start(): Promise<number> {
       const file = join(dataDir, DEV_API_KEY_FILE);
       console.log(`API key   ${platform.apiKey}   for development only, also in ${file}`);
     }
-    const shown = await Promise.race([
+    const outcome = await Promise.race([
       show(session, { options, example, human, stopwatch, stop }),
       stopped,
     ]);
-    if (!options.exit && shown !== 'stopped') {
+    if (!options.exit && outcome !== 'stopped') {
       await hint(session, example);
       await stopped;
     }
-    return options.exit ? EXIT_STATUS[shown] : 0;
+    return options.exit ? EXIT_STATUS[outcome] : 0;
   } finally {
     human.close?.();
     await session.close();
@@ -76,47 +84,52 @@ interface Demo {
 }
 
 /** Shows the runs of the demo; an error of one of them does not end the platform. */
-async function show(session: Session, demo: Demo): Promise<Shown> {
+async function show(session: Session, demo: Demo): Promise<DemoOutcome> {
   try {
-    return demo.options.noDemo ? 'well' : await showRuns(session, demo);
+    return demo.options.noDemo ? 'ok' : await showRuns(session, demo);
   } catch (error) {
     // The streams of a stopped platform end with an error.
     if (demo.stop.aborted) return 'stopped';
     console.error(explain(error));
-    return 'failed';
+    return 'error';
   }
 }
 
 /**
- * Resumes the unfinished runs of an earlier demo. Runs the example instead if no such run exists, or if the job of the
+ * Follows the unfinished runs of an earlier demo, which the platform resumes by itself. Runs the example instead if no such run exists, or if the job of the
  * example was not started yet. Does not follow runs of other callers.
  */
-async function showRuns(session: Session, shown: Demo): Promise<Shown> {
-  const { example, stopwatch } = shown;
-  const { demo, others } = await session.unfinished();
-  if (others.length > 0) {
-    console.log(`Unfinished runs of other callers continue: ${others.length}.`);
+async function showRuns(session: Session, demo: Demo): Promise<DemoOutcome> {
+  const { example, stopwatch } = demo;
+  const { demo: unfinished, others: runsOfOthers } = await session.unfinished();
+  if (runsOfOthers.length > 0) {
+    console.log(`Unfinished runs of other callers continue: ${runsOfOthers.length}.`);
   }
   const agents = await agentNames(session);
-  if (demo.length === 0 && !agents.includes(example.agent)) {
+  if (unfinished.length === 0 && !agents.includes(example.agent)) {
     console.log(
       `The demo was not started, because the agents file does not define the agent ${example.agent}.\n`,
     );
-    return 'well';
+    return 'ok';
   }
   console.log('');
-  // An earlier start may have ended between the additional runs of the example and its job.
-  const finished = await (demo.every((run) => isBeforeJob(example, run))
-    ? runExample(session, demo, shown)
-    : resumeAll(session, demo, shown));
+  // An earlier process may have stopped after it started the additional runs of the example and before it started the
+  // job.
+  const finished = await (unfinished.every((run) => isBeforeJob(example, run))
+    ? runExample(session, unfinished, demo)
+    : resumeAll(session, unfinished, demo));
   stopwatch.lap('run');
   console.log(`time: ${stopwatch.report()}\n`);
-  return finished.every((run) => run.result?.status === RunStatus.OK) ? 'well' : 'badly';
+  return finished.every((run) => run.result?.status === RunStatus.OK) ? 'ok' : 'run_not_ok';
 }
 
-async function runExample(session: Session, left: readonly Run[], demo: Demo): Promise<Run[]> {
+async function runExample(
+  session: Session,
+  unfinished: readonly Run[],
+  demo: Demo,
+): Promise<Run[]> {
   const { follower, onStart, end } = followerOf(demo);
-  return [end(await session.runJob(demo.human, { ...follower, onStart }, left))];
+  return [end(await session.runJob(demo.human, { ...follower, onStart }, unfinished))];
 }
 
 /** Whether the run is one that the example starts before its job. */
@@ -125,31 +138,31 @@ function isBeforeJob(example: Example, run: Run): boolean {
 }
 
 /**
- * Resumes runs in parallel, because one run may wait for another. Additional runs of the example are displayed as they
+ * Follows runs in parallel, because one run may wait for another. Additional runs of the example are displayed as they
  * were at their first start.
  */
 async function resumeAll(session: Session, runs: readonly Run[], demo: Demo): Promise<Run[]> {
   const voice: Voice = { speaker: '' };
-  const resumed = (run: Run, follower: RunFollower) => session.resume(run, demo.human, follower);
-  const before = runs.filter((run) => isBeforeJob(demo.example, run));
-  const beside = followerOf(demo, voice);
-  const others = before.map((run) => {
-    beside.follower.onBefore(run);
-    return resumed(run, { ...beside.follower, onEvent: () => undefined });
+  const follow = (run: Run, follower: RunFollower) => session.resume(run, demo.human, follower);
+  const additional = runs.filter((run) => isBeforeJob(demo.example, run));
+  const additionalFollower = followerOf(demo, voice);
+  const endedAdditional = additional.map((run) => {
+    additionalFollower.follower.onBefore(run);
+    return follow(run, { ...additionalFollower.follower, onEvent: () => undefined });
   });
-  const jobs = runs.filter((run) => !before.includes(run));
+  const jobs = runs.filter((run) => !additional.includes(run));
   const ended = await Promise.all(
     jobs.map(async (job) => {
       console.log('Resuming a run that an earlier start left unfinished.');
       const { follower, onStart, end } = followerOf(demo, voice);
       onStart(job);
-      const run = await resumed(job, follower);
+      const run = await follow(job, follower);
       return () => end(run);
     }),
   );
-  const left = await Promise.all(others);
-  for (const run of left) beside.follower.onOther(run);
-  return [...left, ...ended.map((end) => end())];
+  const additionalRuns = await Promise.all(endedAdditional);
+  for (const run of additionalRuns) additionalFollower.follower.onOther(run);
+  return [...additionalRuns, ...ended.map((end) => end())];
 }
 
 function followerOf({ human, stopwatch, stop }: Demo, voice?: Voice) {

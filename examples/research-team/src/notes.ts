@@ -12,7 +12,7 @@ const MAX_BYTES = 262_144;
  * below `dataDir`; the input schema permits only names without a path. This example does not delete the files when the
  * run ends.
  */
-export function createNote(dataDir: string): ToolFunction {
+export function createNoteTool(dataDir: string): ToolFunction {
   return async ({ action, name, text }, { tenant, runId }) => {
     const folder = join(dataDir, 'notes', tenant, runId);
     if (action === 'list') return { notes: listNotes(folder) };

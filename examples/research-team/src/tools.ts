@@ -1,7 +1,7 @@
 import { type JsonObject, type ToolContext, ToolFailure, type Tools } from '@writ/kernel';
 import { evaluate } from './expression.ts';
 import { findDocuments, readDocument } from './library.ts';
-import { createNote } from './notes.ts';
+import { createNoteTool } from './notes.ts';
 import { publish } from './shelf.ts';
 import { describeTime } from './time.ts';
 
@@ -21,7 +21,7 @@ export async function createTools({ dataDir, clock }: ToolContext): Promise<Tool
       return { status: 'ok', number, title: brief.title };
     },
     calculator: async (args) => ({ result: evaluate(textOf(args, 'expression')) }),
-    note: createNote(dataDir),
+    note: createNoteTool(dataDir),
     now: async ({ time_zone: zone = 'UTC' }) => describeTime(clock.now(), String(zone)),
   };
 }

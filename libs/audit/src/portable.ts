@@ -1,6 +1,6 @@
 /**
- * Verification of audit exports without Node modules, so that `writ audit verify` and the console run the same code
- * (SV-8).
+ * Formats and verifies the lines of an audit export without modules of Node.js: the console verifies in the browser with
+ * the same code as `writ audit verify` (SV-8).
  */
 export { CHAIN_START } from './chain-link.ts';
 export { formatLine, parseLine } from './export-line.ts';

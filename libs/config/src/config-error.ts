@@ -1,12 +1,12 @@
 import { WritError } from '@writ/kernel';
 
-/** Invalid settings, to be fixed before the next start. Lists every problem, not only the first. */
+/** Invalid settings in the environment or in a configuration file, at the start or when a file is reloaded. */
 export class ConfigError extends WritError<'invalid_argument'> {
   readonly kind = 'invalid_argument';
   /** One sentence per problem. */
   readonly problems: readonly string[];
 
-  /** @param subject the source of the settings, such as `The environment` or a file name */
+  /** @param subject what has the problems, such as `The environment`; begins the message if there are several */
   constructor(subject: string, problems: readonly string[], options?: ErrorOptions) {
     const message =
       problems.length === 1

@@ -4,80 +4,86 @@ import { DatabaseSync } from 'node:sqlite';
 import { median } from '../../bench/measure.ts';
 import { StepsHarness } from './steps-harness.ts';
 
+/** Number of steps of the short run with which the long run is compared. */
+const SHORT_STEPS = 150;
+/** Number of first steps of the short run that are not measured. */
+const SKIPPED_STEPS = 50;
+/** Maximum duration of a late step of the long run, relative to a step of the short run. */
+const MAX_RATIO = 1.5;
 /**
- * Number of steps of the short run with which the long run is compared, and number of its first steps that are not
- * measured.
+ * Maximum number of rows read to resume a run of any length: the first segment of the journal, the current segment of up to
+ * 32 steps, and the stored turns in the context window.
  */
-const YOUNG = 150;
-const YOUNG_FROM = 50;
-/** Maximum cost of a step of the long run relative to one of the short run. */
-const MOST = 1.5;
-/**
- * Maximum number of rows read to resume a run of any length: two segments of 32 steps and the context window.
- */
-const MOST_ROWS = 400;
+const MAX_ROWS_READ = 400;
+/** Turns of two checkpoints of 32 steps: a row of stored turns can begin this far before the first turn that is read. */
+const TURNS_PER_ROW = 128;
+/** The rows of the agent, its snapshot and its inbox. */
+const OTHER_ROWS = 3;
 /** Context window of the model in tokens. */
 const WINDOW = 400;
 
 /**
  * Starts a run of `steps` steps and, near its end, a concurrent short run, so that machine load affects both alike.
- * Asserts that a late step takes at most {@link MOST} times as long as a step around step 100 of the short run. Then
- * kills the platform, and asserts that the run resumes from at most {@link MOST_ROWS} rows (RT-1).
+ * Asserts that a late step takes at most {@link MAX_RATIO} times as long as a step around step 100 of the short
+ * run. Then kills the platform, and asserts that the run resumes from at most {@link MAX_ROWS_READ} rows (RT-1).
  */
 export async function longRun({ steps }: { readonly steps: number }) {
-  const harness = await StepsHarness.start({ counts: [steps, YOUNG], contextWindow: WINDOW });
+  const harness = await StepsHarness.start({ counts: [steps, SHORT_STEPS], contextWindow: WINDOW });
   try {
-    const old: number[] = [];
-    const young: number[] = [];
-    const lastAt = { old: 0, young: 0 };
-    const isLate = Promise.withResolvers<void>();
-    const isAtEnd = Promise.withResolvers<void>();
-    const lateFrom = steps - 2 * YOUNG;
-    let isBeside = false;
+    const long: number[] = [];
+    const short: number[] = [];
+    const lastAt = { long: 0, short: 0 };
+    const reachedLateSteps = Promise.withResolvers<void>();
+    const reachedEnd = Promise.withResolvers<void>();
+    const lateFrom = steps - 2 * SHORT_STEPS;
+    let isShortActive = false;
     harness.model.onRequest = (limit, next) => {
       const now = performance.now();
-      const who = limit === YOUNG ? 'young' : 'old';
+      const who = limit === SHORT_STEPS ? 'short' : 'long';
       const took = now - lastAt[who];
       lastAt[who] = now;
-      if (who === 'young' && next > YOUNG_FROM) young.push(took);
-      if (who === 'old' && isBeside) old.push(took);
-      if (who === 'old' && next === lateFrom) isLate.resolve();
-      if (who === 'old' && next === steps - 20) isAtEnd.resolve();
+      if (who === 'short' && next > SKIPPED_STEPS + 1) short.push(took);
+      if (who === 'long' && isShortActive) long.push(took);
+      if (who === 'long' && next === lateFrom) reachedLateSteps.resolve();
+      if (who === 'long' && next === steps - 20) reachedEnd.resolve();
     };
     const runId = await harness.startRun(steps, 'the long run');
-    await isLate.promise;
-    isBeside = true;
-    await harness.count(YOUNG, 'a young run');
-    isBeside = false;
-    const ratio = median(old) / median(young);
-    await isAtEnd.promise;
+    await reachedLateSteps.promise;
+    isShortActive = true;
+    await harness.count(SHORT_STEPS, 'a short run');
+    isShortActive = false;
+    const ratio = median(long) / median(short);
+    await reachedEnd.promise;
     await harness.kill();
     const rows = rowsToResume(harness.dataDir, runId);
     const resumed = Promise.withResolvers<void>();
     harness.model.onRequest = () => resumed.resolve();
-    const killedAt = performance.now();
+    const startedAt = performance.now();
     await harness.startPlatform();
     const upAt = performance.now();
     await resumed.promise;
     const resumedAt = performance.now();
     await harness.untilEnded(runId, steps);
-    assert.ok(ratio <= MOST, `a late step costs ${ratio.toFixed(2)} times an early step`);
-    assert.ok(rows.read <= MOST_ROWS, `${rows.read} rows are read to resume`);
+    assert.ok(
+      ratio <= MAX_RATIO,
+      `a late step takes ${ratio.toFixed(2)} times as long as one of a short run`,
+    );
+    assert.ok(rows.read <= MAX_ROWS_READ, `${rows.read} rows are read to resume`);
     return {
       steps,
-      'late step / step around the 100th': ratio.toFixed(2),
-      'p50 of a late and of an early step, ms': `${median(old).toFixed(1)}, ${median(young).toFixed(1)}`,
+      'late step / step of the short run': ratio.toFixed(2),
+      'p50 of a late step and of a step of the short run, ms': `${median(long).toFixed(1)}, ${median(short).toFixed(1)}`,
       'rows read to resume': rows.read,
       'rows in the journal': rows.journal,
-      'ms to start the platform': (upAt - killedAt).toFixed(0),
-      'ms from the start to the next model call': (resumedAt - upAt).toFixed(0),
+      'ms to start the platform': (upAt - startedAt).toFixed(0),
+      'ms from the started platform to the next model call': (resumedAt - upAt).toFixed(0),
     };
   } finally {
     await harness.close();
   }
 }
 
-/** The rows that the worker reads to resume a run, and the rows of its journal. */
+/** Returns an upper estimate of the rows that the worker reads to resume a run, and the number of rows of its journal. */
 function rowsToResume(dataDir: string, runId: string): { read: number; journal: number } {
   const database = new DatabaseSync(join(dataDir, 'agent-worker.db'), { readOnly: true });
   const count = (from: string): number =>
@@ -88,9 +94,9 @@ function rowsToResume(dataDir: string, runId: string): { read: number; journal: 
       'journal JOIN snapshots USING (tenant, run_id, instance) WHERE run_id = ? AND journal.segment IN (0, snapshots.segment)',
     );
     const items = count(
-      'snapshot_items JOIN snapshots USING (tenant, run_id, instance) WHERE run_id = ? AND snapshot_items.position >= snapshots.items_from - 128',
+      `snapshot_items JOIN snapshots USING (tenant, run_id, instance) WHERE run_id = ? AND snapshot_items.position >= snapshots.items_from - ${TURNS_PER_ROW}`,
     );
-    return { read: replayed + items + 3, journal };
+    return { read: replayed + items + OTHER_ROWS, journal };
   } finally {
     database.close();
   }

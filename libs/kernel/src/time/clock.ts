@@ -3,8 +3,8 @@ export interface Clock {
   /** Returns the current time. The clock may be corrected at any moment, even backwards. */
   now(): Date;
   /**
-   * Milliseconds since an arbitrary moment of this process, never corrected; meaningful only as a difference. Durations
-   * inside a process are measured with it (BD-3).
+   * Milliseconds since an arbitrary moment of this process, never corrected; meaningful only as a difference. For
+   * durations inside a process, which a correction of the system clock must not change (BD-3).
    */
   monotonicMs(): number;
 }

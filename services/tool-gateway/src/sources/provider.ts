@@ -33,8 +33,10 @@ export interface ProviderSourceOptions {
 /** Added to the gRPC deadline, in milliseconds, so that the gateway's timeout fires first. */
 const DEADLINE_SLACK_MS = 500;
 
-/** Statuses that a server returns before it runs a tool. */
-const REFUSALS: ReadonlySet<ErrorKind> = new Set([
+/**
+ * Errors after which the tool is taken as not executed: a server normally returns these statuses before it runs a tool.
+ */
+const REJECTIONS: ReadonlySet<ErrorKind> = new Set([
   'invalid_argument',
   'unauthenticated',
   'permission_denied',
@@ -44,14 +46,14 @@ const REFUSALS: ReadonlySet<ErrorKind> = new Set([
 ]);
 
 /**
- * Opens a server of ToolProviderService as a source of tools (TG-6). The connection is made on the first call, so an
- * unreachable provider does not fail the start.
+ * Returns a source whose tools a server of ToolProviderService executes (TG-6). The connection is made on the first call,
+ * so an unreachable provider does not fail the start.
  */
 export function openProviderSource(options: ProviderSourceOptions): ToolSource {
   const { address, telemetry, serviceToken, tls } = options;
-  // Servers of tool authors may not serve health checks, and may be busy for a long time.
-  const called = { address, telemetry, serviceToken, tls, health: 'unchecked' } as const;
-  const client = createRpcClient(ToolProviderService, called);
+  // The server of a tool author might not implement health checks, or not answer them while it runs a tool.
+  const clientOptions = { address, telemetry, serviceToken, tls, health: 'unchecked' } as const;
+  const client = createRpcClient(ToolProviderService, clientOptions);
   return {
     invoke: (invocation) => invoke(options, client, invocation),
     close: async () => client.close(),
@@ -72,7 +74,7 @@ async function invoke(
     );
     switch (outcome.case) {
       case 'failure':
-        return { kind: 'failed', message: sentence(outcome.value.message, `${tool} failed.`) };
+        return { kind: 'failed', message: messageOr(outcome.value.message, `${tool} failed.`) };
       case 'result':
         return toAnswer(tool, outcome.value);
       default:
@@ -85,7 +87,7 @@ async function invoke(
       : fromError(tool, error);
     telemetry.log.warn(
       { source, tool, call_id: callId, reason: isWritError(error) ? error.reason : 'INTERNAL' },
-      answer.kind === 'lost' ? 'tool provider did not respond' : 'tool provider call failed',
+      answer.kind === 'lost' ? 'outcome of a tool call unknown' : 'tool provider call failed',
     );
     return answer;
   }
@@ -108,21 +110,24 @@ function toAnswer(tool: string, { kind, content, mediaType }: ToolResult): ToolA
 }
 
 /**
- * Maps an error to an answer: `failed` after a rejection, after INTERNAL, and for a call that was not sent; `lost`
- * after any other error, because the tool may have been executed.
+ * Maps an error to an answer: `failed` after a rejection, after INTERNAL, UNKNOWN or an invalid response, and for a call
+ * that was not sent; `lost` after any other error, because the tool may have been executed.
  */
 function fromError(tool: string, error: unknown): ToolAnswer {
   if (!isWritError(error)) return { kind: 'lost', message: `${tool} did not respond.` };
-  if (REFUSALS.has(error.kind)) {
+  if (REJECTIONS.has(error.kind)) {
     return { kind: 'failed', message: `The provider of ${tool} rejected the call.` };
   }
   if (error.kind === 'internal') return { kind: 'failed', message: `${tool} failed.` };
   if (error instanceof UnsentCallError) {
     return { kind: 'failed', message: `The provider of ${tool} is unreachable.` };
   }
-  return { kind: 'lost', message: `The provider of ${tool} did not respond.` };
+  return {
+    kind: 'lost',
+    message: `The call to the provider of ${tool} failed, and the tool may have been executed.`,
+  };
 }
 
-function sentence(text: string, fallback: string): string {
+function messageOr(text: string, fallback: string): string {
   return text.trim() === '' ? fallback : text.slice(0, MAX_MESSAGE_LENGTH);
 }

@@ -75,6 +75,7 @@ export async function insertCall(trx: GatewayTransaction, call: CallRow): Promis
 
 const KEY = ['tenant', 'run_id', 'agent_instance', 'call_id'] as const;
 
+/** Columns that `updateOutcome` leaves unchanged. */
 const INTENT = [
   'agent_name',
   'session_id',
@@ -161,7 +162,10 @@ const updateRow = prepareQuery(
       .where('state', '=', row.from),
 );
 
-/** Clears the owner of a call; the call has no outcome until it is repeated or voided. */
+/**
+ * Clears the owner of a call if the call is still in the state `intent` and has this owner; the call then has no outcome
+ * until it is repeated or voided.
+ */
 export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promise<void> {
   const { tenant, runId, instance, callId } = keyOf(call);
   await trx
@@ -197,7 +201,7 @@ export async function inFlightCallRows(
   return await query.execute();
 }
 
-/** Deletes the recorded results and messages of a run, or of one of its agents; digests and receipts stay (SUP-4). */
+/** Deletes the results and messages of the recorded calls of a run, or of one agent; digests and receipts stay (SUP-4). */
 export async function purgeResults(
   trx: GatewayTransaction,
   scope: { readonly tenant: string; readonly runId: string; readonly instance?: string },

@@ -3,7 +3,7 @@ import { prepareQuery } from '@writ/store';
 import type { Counted, Counters, Tally } from '../domain/find-loop.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
-/** The key of a call's counters. */
+/** A call to be counted: the key of its counters, and its id. */
 export interface CountedCall extends CallKey {
   readonly tool: string;
   /** Empty when the arguments could not be read. */
@@ -13,14 +13,14 @@ export interface CountedCall extends CallKey {
 const NONE: Tally = { calls: 0, lastCallId: '' };
 
 /**
- * Returns the numbers of earlier calls of the run, of the agent's calls of the tool, and of those with the same
- * arguments (TG-2).
+ * Returns how many earlier calls there were in the run, by this agent of this tool, and by this agent of this tool with
+ * these arguments; the last two with the id of the last executed call (TG-2).
  */
 export async function readCounters(db: GatewayReader, call: CountedCall): Promise<Counters> {
   const { tenant, runId, instance, tool, argsHash } = call;
   const { rows } = await selectCounters(db, { tenant, runId, instance, tool, argsHash });
-  const tally = (ofTool: string, hash: string): Tally => {
-    const row = rows.find((found) => found.tool === ofTool && found.args_hash === hash);
+  const tally = (toolName: string, hash: string): Tally => {
+    const row = rows.find((found) => found.tool === toolName && found.args_hash === hash);
     return row === undefined ? NONE : { calls: row.calls, lastCallId: row.last_call_id ?? '' };
   };
   return {
@@ -36,15 +36,16 @@ export async function countCall(
   { tenant, runId, instance, callId, tool, argsHash }: CountedCall,
   counted: Counted,
 ): Promise<void> {
-  // Only a call that increments the counter of its arguments is executed and has a result.
+  // A call is executed only if it increments the counter of its arguments; last_call_id names executed calls only.
   const lastCallId = counted.ofSignature ? callId : null;
   const row = { tenant, runId, instance, tool, argsHash, lastCallId };
-  // Without a hash, the counter of the tool and the counter of the arguments would be the same row.
+  // Without a hash, the rows of the tool and of the arguments would be the same, and one statement must not write a row
+  // twice.
   if (counted.ofTool && counted.ofSignature && argsHash !== '') await addToAll(trx, row);
   else {
     await addToRun(trx, row);
     if (counted.ofTool) await addToTool(trx, row);
-    if (counted.ofSignature) await addToSignature(trx, row);
+    if (counted.ofSignature) await addToArguments(trx, row);
   }
 }
 
@@ -63,14 +64,18 @@ const selectCounters = prepareQuery((db: GatewayReader, call: CounterKey) =>
 
 type CounterRow = CounterKey & { readonly lastCallId: string | null };
 
-/** Increments the counters in the order in which the rows are locked: run, tool, arguments. */
+/** Increments all three counters in one statement. */
 const addToAll = prepareQuery((db: GatewayReader, row: CounterRow) =>
-  adding(db, [ofRun(row), ofTool(row), ofSignature(row)]),
+  incrementQuery(db, [ofRun(row), ofTool(row), ofArguments(row)]),
 );
-const addToRun = prepareQuery((db: GatewayReader, row: CounterRow) => adding(db, [ofRun(row)]));
-const addToTool = prepareQuery((db: GatewayReader, row: CounterRow) => adding(db, [ofTool(row)]));
-const addToSignature = prepareQuery((db: GatewayReader, row: CounterRow) =>
-  adding(db, [ofSignature(row)]),
+const addToRun = prepareQuery((db: GatewayReader, row: CounterRow) =>
+  incrementQuery(db, [ofRun(row)]),
+);
+const addToTool = prepareQuery((db: GatewayReader, row: CounterRow) =>
+  incrementQuery(db, [ofTool(row)]),
+);
+const addToArguments = prepareQuery((db: GatewayReader, row: CounterRow) =>
+  incrementQuery(db, [ofArguments(row)]),
 );
 
 function ofRun({ tenant, runId }: CounterRow) {
@@ -83,11 +88,11 @@ function ofTool(row: CounterRow) {
   return { ...agent, tool, args_hash: '', last_call_id: lastCallId };
 }
 
-function ofSignature(row: CounterRow) {
+function ofArguments(row: CounterRow) {
   return { ...ofTool(row), args_hash: row.argsHash };
 }
 
-function adding(db: GatewayReader, rows: readonly ReturnType<typeof ofTool>[]) {
+function incrementQuery(db: GatewayReader, rows: readonly ReturnType<typeof ofTool>[]) {
   return db
     .insertInto('counters')
     .values(rows.map((row) => ({ ...row, calls: 1 })))

@@ -4,7 +4,7 @@ import { explain } from '../../explain.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import type { FormatOptions } from '../../output/format.ts';
 import { showData } from '../../output/show.ts';
-import { checkAgentProxy, checkDisk, checkPlatform, type Probe } from './probes.ts';
+import { type CheckResult, checkAgentProxy, checkDisk, checkPlatform } from './checks.ts';
 
 /** Options of `writ doctor`. */
 export interface DoctorOptions extends ClientOptions, FormatOptions {
@@ -13,18 +13,18 @@ export interface DoctorOptions extends ClientOptions, FormatOptions {
 
 /** Checks a project and its running platform and prints the findings; fails if a finding is an error (SYS-3). */
 export async function diagnose(folder: string, options: DoctorOptions, io: CliIo): Promise<Exit> {
-  const probes = [
+  const checks = [
     await checkFolder(folder, io),
     ...(options.platform ? await checkPlatform(folder, options, io) : []),
     ...(options.platform ? await checkAgentProxy(io) : []),
     checkDisk(folder, io),
   ];
-  const findings = probes.flatMap((probe) => probe.findings);
-  showData(io, options, { findings: findingsOf(probes) }, () => probes.flatMap(linesOf));
+  const findings = checks.flatMap((check) => check.findings);
+  showData(io, options, { findings: findingsOf(checks) }, () => checks.flatMap(linesOf));
   return findings.some(({ severity }) => severity === 'error') ? EXIT.failure : EXIT.success;
 }
 
-async function checkFolder(folder: string, { env }: CliIo): Promise<Probe> {
+async function checkFolder(folder: string, { env }: CliIo): Promise<CheckResult> {
   try {
     const project = loadProject(folder);
     return {
@@ -41,13 +41,15 @@ async function checkFolder(folder: string, { env }: CliIo): Promise<Probe> {
   }
 }
 
-function findingsOf(probes: readonly Probe[]): readonly (Finding & { readonly check: string })[] {
-  return probes.flatMap(({ name, findings }) =>
+function findingsOf(
+  checks: readonly CheckResult[],
+): readonly (Finding & { readonly check: string })[] {
+  return checks.flatMap(({ name, findings }) =>
     findings.map((finding) => ({ check: name, ...finding })),
   );
 }
 
-function linesOf({ name, about, findings }: Probe): string[] {
+function linesOf({ name, about, findings }: CheckResult): string[] {
   if (findings.length === 0) return [`ok        ${name}: ${about}`];
   return findings.map(({ severity, text }) => `${severity.padEnd(9)} ${text}`);
 }

@@ -23,7 +23,7 @@ interface CachedList {
   readonly confirmedAt: number;
 }
 
-/** The tool lists of agents, by agent and version of the registry. */
+/** A cache of one tool list per agent, with the version of the registry from which it was read. */
 export class ToolLists {
   readonly #clock: Clock;
   readonly #lists = new ByteCache<CachedList>({ name: 'tool_lists', maxBytes: MAX_LIST_BYTES });

@@ -223,7 +223,7 @@ async function spendingOf(
   }
   const texts = outcome.type === 'answered' ? textsOf(outcome.answer) : outcome.partial;
   if (texts === undefined) return { ...hold, estimated: true, failed: false };
-  const [input, counted] = await Promise.all([planner.promptTokens(), countTokens(texts)]);
+  const [input, counted] = await Promise.all([planner.estimatedPromptTokens(), countTokens(texts)]);
   // The provider ends an answer at the requested limit by its own tokenizer; the tokenizer of the meter can count more
   // tokens for the same text.
   const output = atMost(counted, hold.usage.output);

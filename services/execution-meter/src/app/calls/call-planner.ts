@@ -17,8 +17,8 @@ import { countTokens } from '../../providers/token-counter.ts';
 import type { CallRequest } from './call-request.ts';
 
 /**
- * Plans the hold of a call: first from an upper bound of the prompt tokens, and from a token count only when this bound
- * does not fit the budget.
+ * Plans what an attempt of a call reserves: first from the largest number of tokens that the text of the prompt can have,
+ * and from a token count only when that does not fit the budget.
  */
 export class CallPlanner {
   readonly model: ModelEntry;
@@ -50,13 +50,13 @@ export class CallPlanner {
     return promptTokensPossible(this.#size);
   }
 
-  /** Counts the tokens of the prompt, after their upper bound did not fit the budget. */
+  /** Replaces the plan with one from a token count, after the first plan did not fit the budget. */
   async count(): Promise<void> {
     this.#plan = this.#planFor(promptTokensToHold(this.#size, await this.#counted()), true);
   }
 
   /** Returns the estimated prompt tokens for settlement. */
-  async promptTokens(): Promise<bigint> {
+  async estimatedPromptTokens(): Promise<bigint> {
     return promptTokensUsually(this.#size, await this.#counted());
   }
 
@@ -113,17 +113,19 @@ export function requireDialect(
 ): void {
   const name = chat.native?.dialect ?? 'chat_completions';
   if (DIALECTS[name].api === api) return;
-  const served = Object.values(DIALECTS).flatMap((other) => (other.api === api ? other.path : []));
+  const served = Object.values(DIALECTS).flatMap((other) =>
+    other.api === api ? `/v1${other.path}` : [],
+  );
   throw new InvalidRequestError(
     'DIALECT_NOT_SUPPORTED',
-    `Model ${alias} does not serve ${DIALECTS[name].path}; its provider serves ${served.join(' and ')}.`,
+    `Model ${alias} does not serve /v1${DIALECTS[name].path}; its provider serves ${served.join(' and ')}.`,
     { field: 'model', model: alias },
   );
 }
 
 /**
- * Returns the time limit of one attempt in milliseconds; a deadline aborts the whole call instead
- * (SUP-5).
+ * Returns the time limit of one attempt in milliseconds. The deadline of the tab is not part of it: it aborts the whole
+ * call (SUP-5).
  */
 export function attemptTimeoutMs({ timeoutMs }: CallRequest, model: ModelEntry): number {
   return Math.min(timeoutMs ?? model.timeoutMs, model.timeoutMs);

@@ -3,7 +3,6 @@ import { type AgentKey, InvalidRequestError, type JsonObject } from '@writ/kerne
 import type { MeterContext } from '../../context.ts';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
 import { callFailure, failureError } from '../../domain/chat/failure.ts';
-import { DIALECTS } from '../../domain/dialects/index.ts';
 import { countAtProvider } from '../../providers/count-at-provider.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { requireSpendable, requireTab } from '../../store/require-spendable.ts';
@@ -13,7 +12,7 @@ import { providerKey, requireDialect } from './call-planner.ts';
 /** A model request whose tokens are to be counted for an agent. */
 export interface CountedRequest extends AgentKey {
   readonly model: string;
-  /** Catalog aliases that the token of the agent allows; the tab must allow them, too. */
+  /** Catalog aliases that the credential of the agent allows; the tab must allow them, too. */
   readonly tokenModels: readonly string[];
   readonly chat: ChatRequest;
 }
@@ -44,7 +43,7 @@ export async function countTokensOf(
   if (native?.dialect !== 'messages') {
     throw new InvalidRequestError(
       'DIALECT_NOT_SUPPORTED',
-      `Only the tokens of requests to ${DIALECTS.messages.path} can be counted.`,
+      'Tokens can be counted only for requests of the Messages API; native.dialect must be ANTHROPIC_MESSAGES.',
       { field: 'native.dialect' },
     );
   }

@@ -11,9 +11,9 @@ import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
 
 /** The result of one check of `writ doctor`; a check without findings has passed. */
-export interface Probe {
+export interface CheckResult {
   readonly name: string;
-  /** What was checked. */
+  /** What the check found, printed when it has passed. */
   readonly about: string;
   readonly findings: readonly Finding[];
 }
@@ -31,7 +31,7 @@ export async function checkPlatform(
   folder: string,
   options: ClientOptions,
   io: CliIo,
-): Promise<readonly Probe[]> {
+): Promise<readonly CheckResult[]> {
   // The key and the address that writ dev writes are in the data folder of the project.
   const env = { ...io.env, WRIT_DATA: dataFolderOf(folder, io.env) };
   try {
@@ -47,15 +47,17 @@ export async function checkPlatform(
 }
 
 /**
- * Checks that agent-proxy responds at WRIT_AGENT_PROXY_URL, the base URL in run tokens; returns no result if the
+ * Checks that agent-proxy responds at WRIT_AGENT_PROXY_URL, the base URL that IssueRunToken returns with a token; returns no result if the
  * variable is not set. The check sends no token. agent-proxy rejects such a request with HTTP 401, so this status shows
  * that it responds.
  */
-export async function checkAgentProxy({ env }: Pick<CliIo, 'env'>): Promise<readonly Probe[]> {
+export async function checkAgentProxy({
+  env,
+}: Pick<CliIo, 'env'>): Promise<readonly CheckResult[]> {
   const url = env.WRIT_AGENT_PROXY_URL;
   if (url === undefined || url === '') return [];
   const name = 'agent-proxy';
-  const failed = (text: string): readonly Probe[] => [
+  const failed = (text: string): readonly CheckResult[] => [
     { name, about: url, findings: [{ severity: 'error', text }] },
   ];
   let answer: Response;
@@ -82,7 +84,7 @@ export async function checkAgentProxy({ env }: Pick<CliIo, 'env'>): Promise<read
  * Checks that the data folder, or the project folder if no data folder exists yet, is writable and that its disk has
  * enough free space.
  */
-export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): Probe {
+export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): CheckResult {
   const data = dataFolderOf(folder, env);
   const found = existsSync(data) ? data : resolve(folder);
   const about = `${found} can be written`;
@@ -103,7 +105,7 @@ export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): Probe {
     return { name: 'disk', about, findings };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    const text = `The data folder ${found} cannot be written (${code}). Change its owner, or set WRIT_DATA.`;
+    const text = `${found} cannot be written (${code}). Make it a folder that this user can write, or set WRIT_DATA to another folder.`;
     return { name: 'disk', about, findings: [{ severity: 'error', text }] };
   }
 }
@@ -116,8 +118,8 @@ function dataFolderOf(folder: string, env: CliIo['env']): string {
  * Checks the health and the clock of the platform. The supervisor reports NOT_SERVING if its store fails or its clock
  * differs too much from those of its peers.
  */
-async function askHealth(address: string, ca: string | undefined): Promise<Probe> {
-  const finding = (severity: Finding['severity'], text: string): Probe => ({
+async function askHealth(address: string, ca: string | undefined): Promise<CheckResult> {
+  const finding = (severity: Finding['severity'], text: string): CheckResult => ({
     name: 'platform',
     about: address,
     findings: [{ severity, text }],
@@ -151,7 +153,7 @@ interface HealthAnswer {
   readonly body: string;
 }
 
-/** Posts an empty JSON object. Unlike `fetch`, it trusts the given authorities. */
+/** Posts an empty JSON object. Unlike `fetch`, it accepts certificate authorities to trust, in `ca`. */
 function post(url: string, ca: string | undefined): Promise<HealthAnswer> {
   const request = url.startsWith('https:') ? httpsRequest : httpRequest;
   const options = {
@@ -178,7 +180,7 @@ function servingStatus(body: string): string | undefined {
   }
 }
 
-function checkClock(address: string, answer: HealthAnswer, asked: number): Probe {
+function checkClock(address: string, answer: HealthAnswer, asked: number): CheckResult {
   const date = Date.parse(answer.date ?? '');
   const offset = Number.isNaN(date) ? 0 : date - asked;
   const isFar = Math.abs(offset) > CLOCK_LEEWAY_MS;
@@ -190,7 +192,7 @@ function checkClock(address: string, answer: HealthAnswer, asked: number): Probe
   };
 }
 
-async function checkKey(options: ClientOptions, env: CliIo['env']): Promise<Probe> {
+async function checkKey(options: ClientOptions, env: CliIo['env']): Promise<CheckResult> {
   try {
     const { agents } = await openClient(options, { env }).runs.listAgents({ pageSize: 1 });
     const about =
