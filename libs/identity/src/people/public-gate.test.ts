@@ -28,7 +28,7 @@ describe('the public gate', () => {
     expect(await gate(call('writ_good_rivals'))).toEqual({ person: person('rivals') });
   });
 
-  it('does not count halts, so that a flood of calls cannot block a halt of its tenant (BD-2)', async () => {
+  it('counts halts separately, so that a flood of calls cannot block a halt of its tenant (BD-2)', async () => {
     const admin: Person = { subject: 'root', tenant: 'acme', roles: ['admin'] };
     const auditor: Person = { subject: 'kim', tenant: 'audited', roles: ['auditor', 'caller'] };
     const known = new Map([
@@ -37,7 +37,8 @@ describe('the public gate', () => {
     ]);
     const verify = (key: string) => known.get(key) ?? apiKeys.verify(key);
     const rateLimit = tenantRateLimit({ perSecond: 1, burst: 1 }, new ManualClock());
-    const gate = publicGate({ apiKeys: { verify }, rateLimit });
+    const haltRateLimit = tenantRateLimit({ perSecond: 1, burst: 3 }, new ManualClock());
+    const gate = publicGate({ apiKeys: { verify }, rateLimit, haltRateLimit });
     const { halt, resume, listHalts, reprioritize } = ControlService.method;
     const control = (rpc: DescMethod, key: string) => gate({ ...call(key), method: rpc });
     await gate(call('writ_good_acme'));
@@ -50,6 +51,8 @@ describe('the public gate', () => {
       await expect(control(rpc, `writ_good_${rpc.name}`)).rejects.toMatchObject(notPermitted);
       await expect(control(rpc, `writ_good_${rpc.name}`)).rejects.toMatchObject(limited);
     }
+    // A flood of halts is limited, too.
+    await expect(control(halt, 'writ_admin')).rejects.toMatchObject({ reason: 'RATE_LIMITED' });
     await expect(control(reprioritize, 'writ_admin')).rejects.toMatchObject({
       reason: 'RATE_LIMITED',
     });

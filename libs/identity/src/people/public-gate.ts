@@ -12,6 +12,11 @@ export interface PublicGateOptions {
   readonly oidc?: Oidc | undefined;
   /** Counts one call of a tenant; throws when the limit is reached. Default: calls are not limited. */
   readonly rateLimit?: (tenant: string) => void | Promise<void>;
+  /**
+   * Counts one call of Halt, Resume or ListHalts by an administrator or operator, so that the key of one tenant cannot use
+   * up the capacity that is reserved for the halts of all. Must not wait for the database. Default: as `rateLimit`.
+   */
+  readonly haltRateLimit?: (tenant: string) => void;
 }
 
 const API_KEY = /^writ_/;
@@ -19,13 +24,14 @@ const API_KEY = /^writ_/;
 /**
  * Creates the gate of the public port. It requires an API key or OIDC token with a role that permits the RPC, and
  * limits the call rate of each tenant (SYS-6). Open RPCs, such as health checks, need no credentials. Internal RPCs are
- * denied. Calls of Halt, Resume and ListHalts by administrators and operators do not count toward the rate (BD-2).
+ * denied. Calls of Halt, Resume and ListHalts by administrators and operators are counted separately (BD-2).
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED (from the gate it returns)
  * @throws PermissionDeniedError ROLE_REQUIRED, CALLER_NOT_ALLOWED (from the gate it returns)
  * @throws OverloadedError RATE_LIMITED, UnavailableError ISSUER_UNAVAILABLE, API_KEYS_UNREADABLE
  *   (from the gate it returns)
  */
-export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gate {
+export function publicGate(options: PublicGateOptions): Gate {
+  const { apiKeys, oidc, rateLimit, haltRateLimit = rateLimit } = options;
   const personOf = async (credential: string): Promise<Person> => {
     if (oidc !== undefined && !API_KEY.test(credential)) return await oidc.verify(credential);
     const person = apiKeys.verify(credential);
@@ -45,8 +51,8 @@ export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gat
         { rpc },
       );
     const person = await personOf(bearer(call, 'an API key'));
-    const isUncounted = row.uncounted?.some((role) => person.roles.includes(role)) === true;
-    if (!isUncounted) await rateLimit?.(person.tenant);
+    const hasOwnRate = row.ownRate?.some((role) => person.roles.includes(role)) === true;
+    await (hasOwnRate ? haltRateLimit : rateLimit)?.(person.tenant);
     if (!permitsRoles(rpc, person.roles))
       throw new PermissionDeniedError(
         'ROLE_REQUIRED',

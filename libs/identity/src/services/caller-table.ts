@@ -16,8 +16,8 @@ export interface OpenRow {
 /** People with one of these roles, on the public port. */
 export interface PeopleRow {
   readonly people: readonly Role[];
-  /** Roles whose calls do not count toward the request rate of the tenant (BD-2). Default: none. */
-  readonly uncounted?: readonly Role[];
+  /** Roles whose calls have a request rate of their own (BD-2). Default: none. */
+  readonly ownRate?: readonly Role[];
 }
 
 /** These services, on an internal port. */
@@ -50,12 +50,12 @@ const AUDITORS: PeopleRow = { people: ['auditor', 'admin'] };
 const USAGE_READERS: PeopleRow = { people: ['caller', 'auditor', 'operator', 'admin'] };
 /** The handler checks whether the person may act in the tenant and on the scope (SV-9). */
 const OPERATORS: PeopleRow = { people: ['admin', 'operator'] };
-/** Not counted, because a key that floods its tenant must not block the halt that stops it (BD-2). */
-const HALT_OPERATORS: PeopleRow = { ...OPERATORS, uncounted: OPERATORS.people };
-/** Calls of auditors count, so that an auditor's key cannot use up the capacity that is reserved for halts. */
+/** With a rate of their own, because a key that floods its tenant must not block the halt that stops it (BD-2). */
+const HALT_OPERATORS: PeopleRow = { ...OPERATORS, ownRate: OPERATORS.people };
+/** Calls of auditors count as other calls, so that an auditor's key cannot block a halt of its tenant. */
 const HALT_READERS: PeopleRow = {
   people: ['auditor', ...OPERATORS.people],
-  uncounted: OPERATORS.people,
+  ownRate: OPERATORS.people,
 };
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
