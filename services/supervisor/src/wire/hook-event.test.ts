@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, toJson } from '@bufbuild/protobuf';
 import { HOOK_EMITTERS, hookSubject } from '@writ/bus';
 import {
   type HookEvent,
@@ -6,7 +6,7 @@ import {
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { describe, expect, it } from 'vitest';
-import { matchesSubject, timelineId } from './hook-event.ts';
+import { hasValidTime, matchesSubject, timelineId } from './hook-event.ts';
 
 type Claim = Partial<Pick<HookEvent, 'tenant' | 'runId' | 'type' | 'emitter' | 'eventId'>> & {
   readonly agent?: { readonly name: string; readonly instance: string };
@@ -47,6 +47,21 @@ describe('hook events', () => {
     ];
     for (const claim of claims) expect([claim, judge(claim)]).toEqual([claim, false]);
     expect(judge({}, 'evt_other')).toBe(false);
+  });
+
+  it.each([
+    [undefined, true],
+    [{ seconds: -62_135_596_800n, nanos: 0 }, true],
+    [{ seconds: 253_402_300_799n, nanos: 999_999_999 }, true],
+    [{ seconds: -62_135_596_801n, nanos: 0 }, false],
+    [{ seconds: 253_402_300_800n, nanos: 0 }, false],
+    [{ seconds: 0n, nanos: -1 }, false],
+    [{ seconds: 0n, nanos: 1_000_000_000 }, false],
+  ])('have a time that can be encoded as JSON: %o: %s (HK-1)', (eventTime, isValid) => {
+    const event = create(HookEventSchema, { ...(eventTime && { eventTime }) });
+    expect(hasValidTime(event)).toBe(isValid);
+    if (isValid) toJson(HookEventSchema, event);
+    else expect(() => toJson(HookEventSchema, event)).toThrow();
   });
 
   it('have an emitter for each type (HK-1)', () => {

@@ -15,10 +15,14 @@ const NAMES = new Map<HookEventType, string>(
 );
 
 /**
- * Maximum number of predecessors that an event may name. The end of a step names at most 64 events and the outcomes of
- * 1,023 calls.
+ * Maximum number of predecessors that an event on the bus may name. The end of a step names the outcomes of all its calls;
+ * if they are more, the event is recorded when the worker sends it with its next request.
  */
 const MAX_AFTER = 2_048;
+
+/** The times that protobuf permits: the years 1 to 9999, Unix time in s. */
+const MIN_SECONDS = -62_135_596_800n;
+const MAX_SECONDS = 253_402_300_799n;
 
 /** Decodes the hook event of a bus message; undefined if it is malformed or {@link matchesSubject} is false. */
 export function readHookEvent(message: BusMessage): HookEvent | undefined {
@@ -38,7 +42,14 @@ function decoded(payload: Uint8Array): HookEvent | undefined {
 /** Whether an event has valid ids and a valid time, so that it can be stored. */
 function isWellFormed({ eventId, after, eventTime }: HookEvent): boolean {
   if (!isId(eventId) || after.length > MAX_AFTER || !after.every(isId)) return false;
-  return eventTime === undefined || !Number.isNaN(timestampDate(eventTime).getTime());
+  return hasValidTime({ eventTime });
+}
+
+/** Whether the time of an event is a valid Timestamp of protobuf, so that it can be encoded as JSON. */
+export function hasValidTime({ eventTime }: Pick<HookEvent, 'eventTime'>): boolean {
+  if (eventTime === undefined) return true;
+  const { seconds, nanos } = eventTime;
+  return seconds >= MIN_SECONDS && seconds <= MAX_SECONDS && nanos >= 0 && nanos < 1_000_000_000;
 }
 
 /** The run in the subject of a hook event. */

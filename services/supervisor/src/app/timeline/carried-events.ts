@@ -7,7 +7,7 @@ import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { appendTimeline, lookUpEvents } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { inCausalOrder } from '../../wire/causal-order.ts';
-import { emits, timelineId } from '../../wire/hook-event.ts';
+import { emits, hasValidTime, timelineId } from '../../wire/hook-event.ts';
 import { decodeHook, encodeHook } from '../../wire/timeline.ts';
 import type { HeldEvents } from './held-events.ts';
 
@@ -107,8 +107,8 @@ function readCarried(
   const event = decoded(bytes);
   const { tenant, run_id: runId } = run;
   const isOfRun = event?.tenant === tenant && event.runId === runId;
-  if (event !== undefined && isOfRun && isId(event.eventId) && isGenuine(event, run, bytes, mac)) {
-    return event;
+  if (event !== undefined && isOfRun && isId(event.eventId) && hasValidTime(event)) {
+    if (isGenuine(event, run, bytes, mac)) return event;
   }
   telemetry.log.warn(
     { tenant, run_id: runId, event_id: event?.eventId },

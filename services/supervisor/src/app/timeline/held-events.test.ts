@@ -17,10 +17,10 @@ describe('held events', () => {
   it('of the least recently used runs are dropped above the memory limit (HK-1, CO-2)', () => {
     const held = new HeldEvents();
     for (let run = 0; run < 30; run += 1) {
-      held.hold(keyOf(run), [event(`run-${run}`, 'a', 500), event(`run-${run}`, 'b', 500)]);
+      held.hold(keyOf(run), [event(`run-${run}`, 'a', 400), event(`run-${run}`, 'b', 400)]);
     }
     const runs = held.runs().map(({ runId }) => runId);
-    expect(runs).toHaveLength(15);
+    expect(runs).toHaveLength(19);
     expect(runs.at(-1)).toBe('run-29');
     expect(held.of(keyOf(0))).toEqual([]);
     expect(held.of(keyOf(29)).map(({ eventId }) => eventId)).toEqual(['a', 'b']);
@@ -29,8 +29,19 @@ describe('held events', () => {
   it('of a run that exceeds the limit on its own are dropped, while events of other runs are kept (CO-2)', () => {
     const held = new HeldEvents();
     held.hold(keyOf(0), [event('run-0', 'a', 1)]);
-    const many = Array.from({ length: 20 }, (_, n) => event('run-1', `${n}`, 1_000));
+    const many = Array.from({ length: 3 }, (_, n) => event('run-1', `${n}`, 400));
     held.hold(keyOf(1), many);
     expect(held.runs()).toEqual([keyOf(0)]);
+  });
+
+  it('may name few predecessors together, because each attempt to record them looks up all (SYS-6, CO-2)', () => {
+    const held = new HeldEvents();
+    const after = Array.from({ length: 2_048 }, (_, n) => `${n}`);
+    const naming = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ ...event('run-1', `${n}`, 0), after }));
+    held.hold(keyOf(1), naming(2));
+    expect(held.of(keyOf(1))).toHaveLength(2);
+    held.hold(keyOf(1), naming(3));
+    expect(held.of(keyOf(1))).toEqual([]);
   });
 });

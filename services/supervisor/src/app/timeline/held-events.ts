@@ -3,8 +3,15 @@ import { ByteCache, estimateBytes, type RunKey } from '@writ/kernel';
 import { afterCommit } from '@writ/store';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
-/** Maximum memory of the held events, bytes; above it, the events of the least recently used run are dropped. */
+/** Maximum size of the held events, bytes; above it, the events of the least recently used run are dropped. */
 const MAX_HELD_BYTES = 16_000_000;
+/** Maximum size of the held events of one run, bytes; above it, they are dropped. */
+const MAX_RUN_BYTES = 1_000_000;
+/**
+ * Added to the size of an event for each predecessor, bytes: each attempt to record the event looks up all of them, so
+ * the limits also bound the time of an attempt (SYS-6).
+ */
+const PREDECESSOR_BYTES = 200;
 /** Maximum memory of the ids of recorded events, bytes: some 6,000 ids. */
 const MAX_RECORDED_BYTES = 2_000_000;
 
@@ -22,6 +29,7 @@ export class HeldEvents {
   readonly #runs = new ByteCache<ReadonlyMap<string, HeldEvent>>({
     name: 'held_events',
     maxBytes: MAX_HELD_BYTES,
+    maxEntryBytes: MAX_RUN_BYTES,
   });
   readonly #recorded = new ByteCache<true>({
     name: 'recorded_events',
@@ -63,7 +71,8 @@ export class HeldEvents {
     const name = nameOf(run);
     const held = new Map(this.#runs.get(name));
     for (const event of events) {
-      held.set(event.eventId, { event, bytes: estimateBytes(event) });
+      const bytes = estimateBytes(event) + PREDECESSOR_BYTES * event.after.length;
+      held.set(event.eventId, { event, bytes });
     }
     for (const [id, { event }] of held) if (this.isRecorded(event)) held.delete(id);
     if (held.size === 0) {
