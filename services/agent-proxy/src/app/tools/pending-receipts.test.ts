@@ -22,9 +22,25 @@ describe('receipts that are sent with the next review', () => {
     expect(receipts.peek(AGENT)).toEqual({ receipts: [], observations: [] });
   });
 
-  it('are sent with at least one result, even if that result is larger than the limit', () => {
+  it('are sent without a result that is larger than the supervisor accepts (SV-7)', () => {
     const receipts = new PendingReceipts();
     receipts.add(AGENT, { callId: 'a', receipt: 'receipt-a', content: LARGE + LARGE });
-    expect(receipts.peek(AGENT).observations.map(({ callId }) => callId)).toEqual(['a']);
+    const sent = receipts.peek(AGENT);
+    expect(sent).toEqual({ receipts: ['receipt-a'], observations: [] });
+    receipts.delivered(AGENT, sent);
+    expect(receipts.peek(AGENT).receipts).toEqual([]);
+  });
+
+  it('are dropped after 100 rejections because of an unknown key, and at once after any other (SV-6, TG-8)', () => {
+    const receipts = new PendingReceipts();
+    receipts.add(AGENT, { callId: 'a', receipt: 'receipt-a', content: '' });
+    const sent = receipts.peek(AGENT);
+    receipts.add(AGENT, { callId: 'b', receipt: 'receipt-b', content: '' });
+    for (let n = 1; n < 100; n += 1) receipts.rejected(AGENT, sent, true);
+    expect(receipts.peek(AGENT).receipts).toEqual(['receipt-a', 'receipt-b']);
+    receipts.rejected(AGENT, sent, true);
+    expect(receipts.peek(AGENT).receipts).toEqual(['receipt-b']);
+    receipts.rejected(AGENT, receipts.peek(AGENT), false);
+    expect(receipts.peek(AGENT).receipts).toEqual([]);
   });
 });

@@ -1,11 +1,14 @@
 import { type AgentKey, agentKeyText, ByteCache } from '@writ/kernel';
 
-/**
- * Maximum receipts that are kept for an agent (older receipts are dropped), and maximum bytes of results in one review
- * (the rest is sent with the next review).
- */
+/** Maximum number of receipts that are kept for an agent; older receipts are dropped. */
 const MAX_RECEIPTS = 64;
+/**
+ * Maximum size of the results in one review, bytes; the rest is sent with the next review. The receipt of a larger result is
+ * sent without the result, because the supervisor rejects a request with it.
+ */
 const MAX_BYTES = 1_048_576;
+/** Number of rejections after which a receipt is dropped although its key may only not be known yet. */
+const MAX_REJECTIONS = 100;
 /** Maximum memory of all receipts with their results, bytes. */
 const MAX_CACHED_BYTES = 32_000_000;
 
@@ -15,6 +18,11 @@ export interface PendingReceipt {
   readonly receipt: string;
   /** The result; empty when the call has none. */
   readonly content: string;
+}
+
+interface KeptReceipt extends PendingReceipt {
+  /** Number of reviews that were rejected with this receipt. */
+  readonly rejections: number;
 }
 
 /** The receipts and results that are sent with a review. */
@@ -29,7 +37,7 @@ export interface CarriedReceipts {
  * receipt later, without the result.
  */
 export class PendingReceipts {
-  readonly #byAgent = new ByteCache<readonly PendingReceipt[]>({
+  readonly #byAgent = new ByteCache<readonly KeptReceipt[]>({
     name: 'pending_receipts',
     maxBytes: MAX_CACHED_BYTES,
   });
@@ -39,13 +47,12 @@ export class PendingReceipts {
     const key = agentKeyText(agent);
     const known = this.#byAgent.get(key) ?? [];
     if (known.some(({ receipt }) => receipt === pending.receipt)) return;
-    this.#byAgent.set(key, [...known, pending].slice(-MAX_RECEIPTS));
+    const isTooLarge = Buffer.byteLength(pending.content) > MAX_BYTES;
+    const kept = { ...pending, ...(isTooLarge && { content: '' }), rejections: 0 };
+    this.#byAgent.set(key, [...known, kept].slice(-MAX_RECEIPTS));
   }
 
-  /**
-   * Returns the receipts for the next review, with as many results as fit, but at least one, even if it exceeds the
-   * limit.
-   */
+  /** Returns the receipts for the next review, with as many results as fit. */
   peek(agent: AgentKey): CarriedReceipts {
     const pending = this.#byAgent.get(agentKeyText(agent)) ?? [];
     const observations: { readonly callId: string; readonly content: string }[] = [];
@@ -53,7 +60,7 @@ export class PendingReceipts {
     for (const { callId, content } of pending) {
       if (content === '') continue;
       bytes += Buffer.byteLength(content);
-      if (bytes > MAX_BYTES && observations.length > 0) break;
+      if (bytes > MAX_BYTES) break;
       observations.push({ callId, content });
     }
     return { receipts: pending.map(({ receipt }) => receipt), observations };
@@ -70,12 +77,31 @@ export class PendingReceipts {
       ({ receipt, callId, content }) =>
         !receipts.includes(receipt) || (content !== '' && !carried.has(callId)),
     );
-    if (left.length === 0) this.#byAgent.delete(key);
-    else this.#byAgent.set(key, left);
+    this.#replace(key, left);
+  }
+
+  /**
+   * Removes the receipts that a review was rejected with. With `isKeyUnknown` they are kept for later reviews, which the
+   * supervisor may accept when it knows the key, but not for ever.
+   */
+  rejected(agent: AgentKey, { receipts }: CarriedReceipts, isKeyUnknown: boolean): void {
+    const key = agentKeyText(agent);
+    const limit = isKeyUnknown ? MAX_REJECTIONS : 1;
+    const left = (this.#byAgent.get(key) ?? []).flatMap((kept) => {
+      if (!receipts.includes(kept.receipt)) return kept;
+      const rejections = kept.rejections + 1;
+      return rejections < limit ? { ...kept, rejections } : [];
+    });
+    this.#replace(key, left);
   }
 
   /** Forgets an agent that has ended. */
   forget(agent: AgentKey): void {
     this.#byAgent.delete(agentKeyText(agent));
+  }
+
+  #replace(key: string, left: readonly KeptReceipt[]): void {
+    if (left.length === 0) this.#byAgent.delete(key);
+    else this.#byAgent.set(key, left);
   }
 }

@@ -8,8 +8,8 @@ const REFUSALS = ['RECEIPT_INVALID', 'RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN'];
 /**
  * Requests a review with the pending receipts of the agent. If the supervisor rejects a receipt, requests the review
  * without receipts, so that a receipt cannot prevent further actions of the agent; the gateway delivers the receipts
- * later, without results (TG-8). Receipts with a key that the supervisor does not know yet are kept for the next review
- * (SV-6); after any other rejection, the receipts are dropped.
+ * later, without results (TG-8). If the supervisor does not know their key yet, the receipts are kept for later reviews
+ * (SV-6); after any other rejection, the receipts of the request are dropped.
  * @throws what `review` throws for another reason
  */
 export async function withReceipts<T>(
@@ -24,7 +24,7 @@ export async function withReceipts<T>(
     return decision;
   } catch (error) {
     if (!isWritError(error) || !REFUSALS.includes(error.reason)) throw error;
-    if (!isKeyUnknown(error)) receipts.forget(agent);
+    receipts.rejected(agent, carried, isKeyUnknown(error));
     return await review(NONE);
   }
 }
