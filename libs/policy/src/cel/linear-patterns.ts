@@ -34,6 +34,8 @@ const patterns = new ByteCache<ReturnType<typeof compileLinearPattern>>({
  * @throws an error for a malformed pattern, and a RangeError for too much work
  */
 export function matchesPattern(text: string, source: string): boolean {
+  // A malformed pattern is not cached.
+  spend((source.length * COMPILATION) / INSTRUCTIONS_PER_PASS);
   const pattern = patterns.get(source) ?? compiled(source);
   // Whether the pattern is in the cache must not change the decision.
   spend((pattern.programSize() * (text.length + COMPILATION)) / INSTRUCTIONS_PER_PASS);

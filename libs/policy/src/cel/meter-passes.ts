@@ -33,9 +33,13 @@ function meterOperation(node: object, cost: Cost, isCall: boolean): void {
   });
 }
 
-/** Counts passes for each error of an operand whose errors can be ignored. */
+/**
+ * Counts passes for each error of an operand whose errors can be ignored. Once there are too many, the operand is not
+ * evaluated, because creating further errors would take the time that the limit is to bound.
+ */
 function meterErrors(node: object): void {
   replace(node, 'evaluate', (evaluate, parameters) => {
+    spend(0);
     try {
       return evaluate.apply(node, parameters);
     } catch (error) {

@@ -20,6 +20,7 @@ const OPERATORS: Readonly<Record<string, Cost>> = {
     if (!Array.isArray(list)) return spendOnType(list);
     spend(list.length * (1 + membersOf(value).length));
     if (isObject(value)) spendOnAll(list);
+    else for (const item of list) if (lengthOf(item) === lengthOf(value)) spendOnOperand(item);
   },
   '==': spendOnComparison,
   '!=': spendOnComparison,
@@ -98,7 +99,7 @@ function spendOnTime([, zone]: readonly unknown[]): void {
 
 /** Lists and maps are compared with all their members. */
 function spendOnComparison([left, right]: readonly unknown[]): void {
-  if (isText(left) && isText(right) && left.length === right.length) spendOnOperand(left);
+  if (!isObject(left) && lengthOf(left) === lengthOf(right)) spendOnOperand(left);
   for (const value of [left, right]) {
     if (isObject(left) && isObject(right)) spendOnAll(value);
     else spendOnType(value);
