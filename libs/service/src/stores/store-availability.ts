@@ -8,7 +8,10 @@ const INTERVAL_MS = 1_000;
  * not make all replicas report NOT_SERVING while their statements still succeed.
  */
 const SILENCE_MS = 6_000;
-/** A check that ends this long after its timeout was delayed by this process, not by the database. */
+/**
+ * A check that ends this long after its timeout was delayed by this process, perhaps not by the database. The next check
+ * decides.
+ */
 const OWN_DELAY_MS = 250;
 
 /** Dependencies of a {@link StoreAvailability}. */
@@ -24,6 +27,8 @@ export interface StoreAvailabilityParts {
 export class StoreAvailability {
   readonly #parts: StoreAvailabilityParts;
   #isAvailable = true;
+  /** Whether the last check was delayed by this process. */
+  #wasDelayed = false;
   #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -50,8 +55,10 @@ export class StoreAvailability {
     );
     if (this.#isStopped) return;
     const isAvailable = error === undefined;
-    const isOwnDelay = !isAvailable && clock.monotonicMs() - startedAt > SILENCE_MS + OWN_DELAY_MS;
-    if (isAvailable !== this.#isAvailable && !isOwnDelay) {
+    const isDelayed = !isAvailable && clock.monotonicMs() - startedAt > SILENCE_MS + OWN_DELAY_MS;
+    const isUnknown = isDelayed && !this.#wasDelayed;
+    this.#wasDelayed = isDelayed;
+    if (isAvailable !== this.#isAvailable && !isUnknown) {
       this.#isAvailable = isAvailable;
       if (isAvailable) log.info('database available');
       else log.error(describe(error), 'database unavailable, health reports NOT_SERVING');
