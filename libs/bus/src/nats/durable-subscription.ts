@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConsumerInfo, ConsumerMessages, JsMsg } from '@nats-io/jetstream';
-import { type BackoffOptions, backoffMs } from '@writ/kernel';
+import { type BackoffOptions, backoffMs, isId } from '@writ/kernel';
 import type { BusFailure, DurableOptions, Subscription } from '../bus.ts';
 import { withHandlerTimeout } from '../handler-timeout.ts';
 import { isRejection } from '../rejection.ts';
@@ -151,7 +151,8 @@ export class DurableSubscription implements Subscription {
   #failureOf(raw: RawMessage): Partial<BusFailure> {
     const eventId = eventIdOf(raw);
     const { durable } = this.#options;
-    return { subject: raw.subject, durable, ...(eventId !== '' && { eventId }) };
+    // The sender of the message chooses this header.
+    return { subject: raw.subject, durable, ...(isId(eventId) && { eventId }) };
   }
 
   async #handle(raw: JsMsg, ackProgressMs: number): Promise<void> {

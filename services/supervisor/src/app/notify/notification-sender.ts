@@ -127,7 +127,7 @@ export class NotificationSender {
     await this.#record(row, problem);
   }
 
-  /** Sends one request; returns why it failed: a status, a rule of the egress guard, or an error code. */
+  /** Sends one request; returns why it failed: a status, `timeout`, a rule of the egress guard, or an error code. */
   async #post(
     row: NotificationRow,
     endpoint: Endpoint,
@@ -143,7 +143,8 @@ export class NotificationSender {
       'content-length': String(Buffer.byteLength(body)),
       ...webhookHeaders(message, endpoint.key),
     };
-    const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    const signal = AbortSignal.any([this.#stopping.signal, timeout]);
     try {
       const sent = await guardedRequest(endpoint.url, {
         method: 'POST',
@@ -155,6 +156,7 @@ export class NotificationSender {
       sent.response.destroy();
       return sent.status >= 200 && sent.status < 300 ? undefined : `status_${sent.status}`;
     } catch (error) {
+      if (timeout.aborted) return 'timeout';
       if (error instanceof EgressRefusal) return `egress_${error.rule}`;
       return error instanceof Error && 'code' in error ? String(error.code) : 'failed';
     }
