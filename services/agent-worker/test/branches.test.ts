@@ -141,7 +141,7 @@ describe('the receipts of concurrent branches', () => {
     ['300 results', 300, 10],
   ])('are sent in requests within the limits: %s (BD-1, SV-7)', async (_, branches, size) => {
     const world = await startWith(async (ctx) => {
-      await ctx.all(Array.from({ length: branches }, () => readUser));
+      await ctx.step(1, () => ctx.all(Array.from({ length: branches }, () => readUser)));
       await ctx.reply('Done.');
     });
     let calls = 0;
@@ -154,6 +154,36 @@ describe('the receipts of concurrent branches', () => {
     await world.deliver({ manifest: CUSTOM });
     const { epoch } = await world.until('COMPLETED');
     expect(epoch).toBe(1n);
+  });
+
+  it('are not sent again by a replay that reviews only in branches (RT-1, SV-7)', async () => {
+    const rounds = 4;
+    const world = await startWith(async (ctx) => {
+      for (let round = 1; round <= rounds; round += 1) {
+        await ctx.sleepUntilSignal('go');
+        await ctx.all([readUser, readUser]);
+      }
+      await ctx.reply('Done.');
+    });
+    let calls = 0;
+    world.gateway.answer = () => {
+      calls += 1;
+      const result = { kind: ResultKind.JSON, content: '{}' };
+      return { status: CallStatus.OK, result, receipt: `receipt-${calls}` };
+    };
+    await world.deliver({ manifest: CUSTOM });
+    for (let round = 1; round <= rounds; round += 1) {
+      await world.until('SUSPENDED');
+      await signal(world, `go-${round}`, { name: 'go' });
+      await expect.poll(() => calls).toBe(2 * round);
+    }
+    await world.until('COMPLETED');
+    const sent = Map.groupBy(world.supervisor.receipts, (receipt) => receipt);
+    expect([...sent.keys()].toSorted()).toEqual(
+      Array.from({ length: 2 * rounds }, (_, n) => `receipt-${n + 1}`),
+    );
+    // Both reviews of a round send the receipts of the round before.
+    for (const times of sent.values()) expect(times.length).toBeLessThanOrEqual(2);
   });
 
   it('are sent after a replay even if another branch was reviewed before (RT-1, SV-5, SV-7)', async () => {

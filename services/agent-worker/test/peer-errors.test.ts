@@ -305,7 +305,6 @@ describe('a worker with failing peers', () => {
     world.faults.failAt('before report error:receipt_invalid', ...receiptErrors(110));
     await world.startWorker({ retryMaxMs: 1 });
     await world.deliver();
-    await vi.waitFor(() => expect(world.supervisor.reports).not.toEqual([]));
     const { stopReason, epoch } = await world.until('ERROR');
     expect({ stopReason, epoch }).toEqual({ stopReason: 'error:receipt_invalid', epoch: 1n });
     expect(world.supervisor.reports.at(-1)?.receipts).toEqual([]);

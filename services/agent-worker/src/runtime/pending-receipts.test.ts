@@ -32,17 +32,31 @@ describe('a batch of pending receipts', () => {
     expect(callsOf(pending)).toEqual(Array.from({ length: 44 }, (_, n) => `op-${256 + n}`));
   });
 
-  it('contains at most 2 MiB of receipts and results (BD-1, SV-7)', () => {
-    const pending = waiting(5, 'x'.repeat(1_000_000));
+  it('contains at most 1.5 MiB of results, and all receipts (BD-1, SV-3, SV-7)', () => {
+    const pending = waiting(5, 'x'.repeat(700_000));
     const first = pending.peek();
-    expect(first.observations.map(({ callId }) => callId)).toEqual(['op-0', 'op-1']);
-    pending.delivered(first);
+    expect(first.receipts).toHaveLength(5);
+    expect(callsOf(pending)).toEqual(['op-0', 'op-1']);
+    expect(pending.delivered(first)).toEqual(['op-0', 'op-1']);
+    expect(pending.peek().receipts).toEqual(['receipt-2', 'receipt-3', 'receipt-4']);
     expect(callsOf(pending)).toEqual(['op-2', 'op-3']);
+  });
+
+  it('contains at most 512 KiB of receipts (BD-1)', () => {
+    const pending = new PendingReceipts();
+    for (let n = 0; n < 100; n += 1) {
+      pending.add(`op-${n}`, outcomeOf(`${n}`.padEnd(16_000, 'x'), 'x'));
+    }
+    expect(pending.peek().receipts).toHaveLength(32);
   });
 
   it('contains the receipt of a result over 1 MiB without the result (SV-7)', () => {
     const pending = waiting(1, 'x'.repeat(1_048_577));
     expect(pending.peek()).toMatchObject({ receipts: ['receipt-0'], observations: [] });
+    const restored = new PendingReceipts();
+    const content = 'x'.repeat(1_048_577);
+    restored.restore([{ callId: 'op-0', receipt: 'receipt-0', content }]);
+    expect(restored.peek()).toMatchObject({ receipts: ['receipt-0'], observations: [] });
   });
 
   it('does not depend on the order in which concurrent calls ended (RT-1)', () => {
@@ -51,9 +65,20 @@ describe('a batch of pending receipts', () => {
     expect(pending.peek().receipts).toEqual(['1', '2', '10']);
   });
 
-  it('is all that a replayed request acknowledges (RT-1, SV-7)', () => {
+  it('is all that a replayed request removes, even if the replay reaches its calls later (RT-1, SV-7)', () => {
+    const live = waiting(3);
+    const batch = live.peek();
+    live.add('op-3', outcomeOf('receipt-3', 'x'));
+    const delivered = live.delivered(batch);
+    const replay = waiting(1);
+    replay.replayed(delivered);
+    for (const n of [3, 2, 1]) replay.add(`op-${n}`, outcomeOf(`receipt-${n}`, 'x'));
+    expect(replay.waiting).toEqual(live.waiting);
+  });
+
+  it('of an entry that does not name its calls is everything that was pending (RT-1)', () => {
     const pending = waiting(300);
-    pending.acknowledgeReplayed();
-    expect(pending.waiting).toHaveLength(44);
+    pending.replayed(undefined);
+    expect(pending.waiting).toEqual([]);
   });
 });

@@ -10,10 +10,11 @@ const MAX_OBSERVATION_BYTES = 1_048_576;
 /** Maximum number of receipts in a request to the supervisor. */
 const MAX_RECEIPTS = 256;
 /**
- * Maximum size of the receipts and results in a request to the supervisor, in bytes. With the proposal and the events,
- * the request is smaller than the limit of the supervisor, 4 MiB.
+ * Maximum size of the receipts and of the results in a request to the supervisor, in bytes. With the proposal and the
+ * events, the request is smaller than the limit of the supervisor, 4 MiB.
  */
-const MAX_BATCH_BYTES = 2_097_152;
+const MAX_RECEIPT_BYTES = 524_288;
+const MAX_RESULT_BYTES = 1_572_864;
 
 const BY_OPERATION = new Intl.Collator('en', { numeric: true });
 
@@ -32,6 +33,8 @@ export interface ReceiptBatch {
 export class PendingReceipts {
   #waiting: PendingReceipt[] = [];
   #events: readonly CarriedEvent[];
+  /** Calls whose receipts and results a replayed request has delivered. */
+  readonly #delivered = new Set<string>();
 
   /** @param events the stored events of the agent */
   constructor(events: readonly CarriedEvent[] = []) {
@@ -55,25 +58,23 @@ export class PendingReceipts {
 
   /** Adds the outcome of a call. */
   add(callId: string, { receipt, content }: ToolOutcome): void {
-    if (receipt === '') return;
-    const isTooLarge = content !== undefined && Buffer.byteLength(content) > MAX_OBSERVATION_BYTES;
-    this.#waiting.push({
-      callId,
-      receipt,
-      ...(!isTooLarge && omitUndefined({ content })),
-    });
+    if (receipt === '' || this.#delivered.has(callId)) return;
+    this.#waiting.push(withoutLargeContent({ callId, receipt, ...omitUndefined({ content }) }));
   }
 
   /**
    * Returns the batch to attach to a call to the supervisor. Results of concurrent branches can exceed the limits of one
-   * request; later requests contain the others. When the agent ends before, the gateway still delivers the receipts, but
-   * the supervisor does not get their results.
+   * request; later requests contain the others, each again with its receipt. When the agent ends before, the gateway
+   * still delivers the receipts, but the supervisor does not get their results.
    */
   peek(): ReceiptBatch {
-    const batch = this.#nextBatch();
+    const ordered = this.#waiting.toSorted((a, b) => BY_OPERATION.compare(a.callId, b.callId));
+    // Receipts have a limit of their own, because the rules for the next action depend on them (SV-3).
+    const batch = upTo(MAX_RECEIPT_BYTES, ordered, ({ receipt }) => receipt).slice(0, MAX_RECEIPTS);
+    const withResults = upTo(MAX_RESULT_BYTES, batch, ({ content = '' }) => content);
     return {
       receipts: batch.map(({ receipt }) => receipt),
-      observations: batch.flatMap(({ callId, content }) =>
+      observations: withResults.flatMap(({ callId, content }) =>
         content === undefined ? [] : [{ callId, content }],
       ),
       events: this.#events,
@@ -87,33 +88,54 @@ export class PendingReceipts {
 
   /** Restores the pending receipts of a checkpoint. */
   restore(waiting: readonly PendingReceipt[]): void {
-    this.#waiting = [...waiting];
-  }
-
-  /** Removes the receipts and events of an acknowledged batch. */
-  delivered({ receipts, events }: ReceiptBatch): void {
-    this.#events = this.#events.filter((event) => !events.includes(event));
-    this.#waiting = this.#waiting.filter(({ receipt }) => !receipts.includes(receipt));
+    this.#waiting = waiting.map(withoutLargeContent);
   }
 
   /**
-   * Removes the receipts of a request that the agent sent outside of branches before this replay. The journal has its
-   * response. A replay has at least the receipts that were pending then, in the same order, so these receipts were in
-   * that request or in an earlier one.
+   * Removes the receipts and events of an acknowledged batch, except for receipts whose results did not fit. Returns the
+   * calls of the removed receipts, which the journal must keep with the response.
    */
-  acknowledgeReplayed(): void {
-    const batch = new Set(this.#nextBatch());
-    this.#waiting = this.#waiting.filter((each) => !batch.has(each));
+  delivered({ receipts, observations, events }: ReceiptBatch): readonly string[] {
+    this.#events = this.#events.filter((event) => !events.includes(event));
+    const sent = new Set(receipts);
+    const withResult = new Set(observations.map(({ callId }) => callId));
+    const isDelivered = ({ callId, receipt, content }: PendingReceipt) =>
+      sent.has(receipt) && (content === undefined || withResult.has(callId));
+    const removed = this.#waiting.filter(isDelivered);
+    this.#waiting = this.#waiting.filter((each) => !isDelivered(each));
+    return removed.map(({ callId }) => callId);
   }
 
-  /** Returns the first receipts, in the order of the operations, that fit into one request. */
-  #nextBatch(): readonly PendingReceipt[] {
-    const ordered = this.#waiting.toSorted((a, b) => BY_OPERATION.compare(a.callId, b.callId));
-    let bytes = 0;
-    const end = ordered.findIndex(({ receipt, content = '' }) => {
-      bytes += Buffer.byteLength(receipt) + Buffer.byteLength(content);
-      return bytes > MAX_BATCH_BYTES;
-    });
-    return ordered.slice(0, Math.min(end === -1 ? ordered.length : end, MAX_RECEIPTS));
+  /**
+   * Removes the receipts of a replayed request. In another branch, the replay may reach one of these calls only later.
+   * @param calls what {@link delivered} returned; undefined for an entry that does not contain it, whose request
+   *   contained all receipts
+   */
+  replayed(calls: readonly string[] | undefined): void {
+    if (calls === undefined) {
+      this.#waiting = [];
+      return;
+    }
+    for (const callId of calls) this.#delivered.add(callId);
+    this.#waiting = this.#waiting.filter(({ callId }) => !this.#delivered.has(callId));
   }
+}
+
+function withoutLargeContent({ content, ...pending }: PendingReceipt): PendingReceipt {
+  const isTooLarge = content !== undefined && Buffer.byteLength(content) > MAX_OBSERVATION_BYTES;
+  return isTooLarge ? pending : { ...pending, ...omitUndefined({ content }) };
+}
+
+/** Returns the first items whose texts together have at most `maxBytes` bytes. */
+function upTo(
+  maxBytes: number,
+  items: readonly PendingReceipt[],
+  textOf: (item: PendingReceipt) => string,
+): readonly PendingReceipt[] {
+  let bytes = 0;
+  const end = items.findIndex((item) => {
+    bytes += Buffer.byteLength(textOf(item));
+    return bytes > maxBytes;
+  });
+  return end === -1 ? items : items.slice(0, end);
 }

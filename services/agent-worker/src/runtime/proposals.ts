@@ -40,6 +40,9 @@ export async function propose(scope: RunScope, proposal: Proposal): Promise<Prop
   return { kind: 'failed', callId, decision, result, stop };
 }
 
+/** The journaled response to a review, with the calls whose receipts the request delivered. */
+type Reviewed = Decision & { readonly delivered?: readonly string[] };
+
 async function review(
   { session, journal, commits, calls, carried, peers }: RunScope,
   { branch, position, callId }: NumberedCall,
@@ -54,9 +57,9 @@ async function review(
   };
   const recorded = journal.recall(operation);
   if (recorded !== undefined) {
-    // The receipts of other branches may be later than this review.
-    if (branch === '') carried.acknowledgeReplayed();
-    return recorded.value as Decision;
+    const { delivered, ...decision } = recorded.value as Reviewed;
+    carried.replayed(delivered);
+    return decision;
   }
   session.check();
   await commits.beforeEffect();
@@ -66,8 +69,8 @@ async function review(
       peers.supervisor.reviewAction({ callId, ...proposal, ...attached }, options),
     ),
   );
-  carried.delivered(attached);
-  journal.record({ ...operation, value: decision }, false);
+  const value: Reviewed = { ...decision, delivered: carried.delivered(attached) };
+  journal.record({ ...operation, value }, false);
   return decision;
 }
 

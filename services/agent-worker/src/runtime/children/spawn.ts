@@ -50,9 +50,12 @@ interface Delegation extends SpawnOptions {
   readonly correlationId: string;
 }
 
-/** The journaled response to a spawn: the supervisor's answer, or its permanent refusal. */
+/**
+ * The journaled response to a spawn: the supervisor's answer, with the calls whose receipts the request delivered, or its
+ * permanent refusal.
+ */
 type Recorded =
-  | SpawnAnswer
+  | (SpawnAnswer & { readonly delivered?: readonly string[] })
   | { readonly failure: { readonly stopReason: string; readonly message: string } };
 
 async function spawnChild(
@@ -70,9 +73,8 @@ async function spawnChild(
   };
   const recorded = journal.recall(operation)?.value as Recorded | undefined;
   if (recorded !== undefined) {
-    // The supervisor did not store the receipts of a refused request, and those of other branches may be later than this
-    // one.
-    if (!('failure' in recorded) && branch === '') carried.acknowledgeReplayed();
+    // The supervisor did not store the receipts of a refused request.
+    if (!('failure' in recorded)) carried.replayed(recorded.delivered);
     return recorded;
   }
   session.check();
@@ -80,11 +82,11 @@ async function spawnChild(
   const attached = carried.peek();
   let value: Recorded;
   try {
-    value = await calls.call({ audience: 'supervisor', acts: true }, (options) =>
+    const answer = await calls.call({ audience: 'supervisor', acts: true }, (options) =>
       peers.supervisor.spawnChild({ callId, ...delegation, ...attached }, options),
     );
-    carried.delivered(attached);
-    steps.note(value.decision.verdict);
+    value = { ...answer, delivered: carried.delivered(attached) };
+    steps.note(answer.decision.verdict);
   } catch (error) {
     // A parent can continue without the child (AG-3).
     if (!(error instanceof PeerRefusal)) throw error;

@@ -19,6 +19,8 @@ import type { Journal } from './journal.ts';
  * and cancels it.
  */
 const COMMIT_DELAY_MS = 250;
+/** Maximum number of TOOL_END events that the event at the end of a step names; more would exceed the size of an event. */
+const MAX_TOOL_ENDS = 128;
 
 /** A write that belongs to the agent's pending changes. */
 type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
@@ -78,6 +80,7 @@ export class Commits {
   #storedEvents: string;
   #storesFirstReads: boolean;
   #delay: NodeJS.Timeout | undefined;
+  #hasFailed = false;
   #latest: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
@@ -149,7 +152,9 @@ export class Commits {
   stepEnded(step: number, status: string): void {
     const { row: agent } = this.#session;
     const after = [
-      ...this.#carried.waiting.map(({ callId }) => eventIdOf(agent, callId, 'TOOL_END')),
+      ...this.#carried.waiting
+        .slice(-MAX_TOOL_ENDS)
+        .map(({ callId }) => eventIdOf(agent, callId, 'TOOL_END')),
       ...this.#carried.earlierInStep(step),
     ];
     this.#stepEnded = step;
@@ -172,6 +177,17 @@ export class Commits {
         if (error instanceof LeaseLost) this.#session.interrupt('lost', true);
       });
     }, COMMIT_DELAY_MS);
+  }
+
+  /**
+   * If the last commit failed, discards the entries, signals and writes that it contained, as after a crash, so that a
+   * write that always fails cannot prevent the restart and the end of the agent.
+   */
+  discardFailed(): void {
+    if (!this.#hasFailed) return;
+    this.#journal.discardPending();
+    this.#usedSignals = [];
+    this.#writes = [];
   }
 
   /**
@@ -216,7 +232,9 @@ export class Commits {
     };
     // The rows of a tenant include those of its resources.
     const tenant = writes.find((write) => write.tenant !== undefined)?.tenant;
+    this.#hasFailed = true;
     await this.#session.write(columns, work, tenant === undefined ? touched : { tenant });
+    this.#hasFailed = false;
     this.#storedEvents = carried;
     this.#storesFirstReads = false;
     this.#journal.committed(entries.length);

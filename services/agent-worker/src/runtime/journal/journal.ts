@@ -133,6 +133,12 @@ export class Journal {
     this.#pending[index] = { ...entry, value: withoutWrit(entry.value as Decision) };
   }
 
+  /** Removes all uncommitted entries. */
+  discardPending(): void {
+    this.#pending.length = 0;
+    this.#isVolatile = false;
+  }
+
   /** Whether the journal contains recorded entries that the agent has not requested yet. */
   get isReplaying(): boolean {
     return this.#replayed.size < this.#recorded.size;

@@ -215,8 +215,8 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   /**
    * Ids of events of the agent that precede this event in the timeline. STEP_START and FLOW_END list the STEP_END of
    * the previous step. Later events of a step list at most 64 LLM_END and GUARDRAIL_TRIP events of the same step, the
-   * most recent ones that the supervisor has not acknowledged yet. STEP_END also lists the TOOL_END events of its calls
-   * whose receipts the supervisor has not acknowledged yet.
+   * most recent ones that the supervisor has not acknowledged yet. STEP_END also lists the TOOL_END events of at most
+   * 128 calls whose receipts the supervisor has not acknowledged yet.
    *
    * @generated from field: repeated string after = 26;
    */
