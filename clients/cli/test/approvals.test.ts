@@ -68,16 +68,17 @@ describe('writ approvals', () => {
     expect(out.join('\n')).toContain('human_rejected (human_approval)');
   });
 
-  it('rejects resolve without exactly one outcome, and edit without argument=value (SYS-3)', async () => {
+  it('rejects resolve without exactly one outcome, and edit without an exact argument=value (SYS-3)', async () => {
     for (const args of [
       ['resolve', 'apr-0'],
       ['resolve', 'apr-0', '--not-done', '--result', '{}'],
       ['edit', 'apr-0', 'amount_usd'],
+      ['edit', 'apr-0', 'amount_usd=9007199254740993'],
     ]) {
       const { exit, err } = await writ(['approvals', ...args]);
       expect(exit).toBe(2);
       expect(err.join()).toMatch(
-        /Exactly one of --result and --not-done|A change is argument=value/,
+        /Exactly one of --result and --not-done|A change is argument=value|amount_usd has too many digits/,
       );
     }
   });

@@ -34,9 +34,11 @@ export function resumeApprovals(approvals: Approvals, limits: WatchLimits = {}):
       limits,
       async (message, resumes) => {
         const closed = resumes ? await closedOf(approvals, pending) : [];
-        const { approval } = message;
-        const undelivered = [...closed, ...(approval ? [approval] : [])].filter(isUndelivered);
+        const undelivered = closed.filter(isUndelivered);
+        // The message can be older than these reads.
         for (const { approvalId } of closed) closedMeanwhile.add(approvalId);
+        const { approval } = message;
+        if (approval !== undefined && isUndelivered(approval)) undelivered.push(approval);
         return undelivered.map((one) => ({ ...message, heartbeat: false, approval: one }));
       },
     );

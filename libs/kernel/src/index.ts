@@ -118,6 +118,7 @@ export { ERROR_KINDS, REASONS } from './errors/reasons.ts';
 export { argsHash, argsHashText } from './json/args-hash.ts';
 export { canonicalJson } from './json/canonical-json.ts';
 export { canonicalDigest, definitionDigest, sha256Hex } from './json/digests.ts';
+export { hasExactNumbers } from './json/exact-numbers.ts';
 export type { Fields } from './json/fields.ts';
 export { fieldsOf, listOf, textOf } from './json/fields.ts';
 export type { JsonLimits } from './json/json.ts';

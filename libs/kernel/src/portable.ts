@@ -2,6 +2,7 @@
 export { formatUsd, NANO_PER_USD } from './budgets/money.ts';
 export { DataLossError, InvalidRequestError, UnauthenticatedError } from './errors/errors.ts';
 export { canonicalJson } from './json/canonical-json.ts';
+export { hasExactNumbers } from './json/exact-numbers.ts';
 export type { JsonObject, JsonValue } from './json/json-value.ts';
 export { isJsonObject } from './json/json-value.ts';
 export { isId, TOOL_NAME_PATTERN } from './names/id-pattern.ts';

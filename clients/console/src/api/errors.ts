@@ -21,11 +21,13 @@ export function isUnauthenticated(error: unknown): boolean {
 }
 
 /**
- * Whether a broken stream can be opened again. The platform sends a code with each of its errors; an error without a
- * code is that of a browser or proxy that lost the connection, and browsers report this with various messages.
+ * Whether an error can be that of a lost connection. The platform sends a code with each of its errors; an error without a
+ * code is that of a browser or proxy, and browsers report a lost connection with various messages. A proxy can also end a
+ * response inside of a message.
  */
-export function isBroken(error: unknown): boolean {
-  return isTransient(error) || ConnectError.from(error).code === Code.Unknown;
+export function mayBeLostConnection(error: unknown): boolean {
+  const { code, rawMessage } = ConnectError.from(error);
+  return isTransient(error) || code === Code.Unknown || rawMessage.includes('incomplete envelope');
 }
 
 /** Whether another attempt may succeed. */

@@ -1,5 +1,5 @@
 import { backoffMs } from '@writ/kernel/portable';
-import { isBroken } from './errors.ts';
+import { isTransient, mayBeLostConnection } from './errors.ts';
 
 /** The callbacks of {@link follow}. */
 export interface Follower<M> {
@@ -15,6 +15,8 @@ export interface Follower<M> {
 }
 
 const BACKOFF = { baseMs: 500, maxMs: 15_000 };
+/** Number of attempts without a message after which an error is reported that may not be a lost connection. */
+const MAX_FAILURES = 5;
 /**
  * Time without a message after which a stream is reopened, ms. The server sends a heartbeat after five seconds without
  * another message.
@@ -44,7 +46,11 @@ async function run<M>(follower: Follower<M>, stopped: AbortSignal): Promise<void
       if (follower.isDone?.() === true) return;
     } catch (error) {
       if (stopped.aborted) return;
-      if (!isBroken(error) && !isAbort(error)) {
+      const isRetried =
+        isTransient(error) ||
+        isAbort(error) ||
+        (mayBeLostConnection(error) && failures < MAX_FAILURES);
+      if (!isRetried) {
         follower.onConnected(false);
         follower.onFailed(error);
         return;
@@ -75,9 +81,9 @@ async function readOnce<M>(
     for await (const message of open(attempt.signal)) {
       clearTimeout(silence);
       silence = setTimeout(abort, SILENCE_MS);
-      onReceived();
       onConnected(true);
       onMessage(message);
+      onReceived();
     }
   } finally {
     clearTimeout(silence);

@@ -8,7 +8,7 @@ import {
   ResolveSchema,
 } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import { InvalidRequestError, newId } from '@writ/kernel';
+import { hasExactNumbers, InvalidRequestError, newId } from '@writ/kernel';
 import { openClient } from '../../client.ts';
 import type { ClientOptions } from '../../client-options.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
@@ -113,10 +113,18 @@ function changeOf(change: string): readonly [string, unknown] {
       `A change is argument=value, such as amount_usd=800, not ${JSON.stringify(change)}.`,
       { field: 'argument=value' },
     );
+  const name = change.slice(0, at);
   const text = change.slice(at + 1);
+  let value: unknown;
   try {
-    return [change.slice(0, at), JSON.parse(text)];
+    value = JSON.parse(text);
   } catch {
-    return [change.slice(0, at), text];
+    return [name, text];
   }
+  if (hasExactNumbers(text)) return [name, value];
+  throw new InvalidRequestError(
+    'INVALID_OPTION',
+    `A number of ${name} has too many digits to be sent exactly.`,
+    { field: name },
+  );
 }

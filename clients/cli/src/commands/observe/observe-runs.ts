@@ -28,7 +28,7 @@ export async function observeRuns(
       await followEvents(runs.watchRun({ runId }), hooks);
     } catch (error) {
       if (!(error instanceof UnavailableError)) throw error;
-      return watchFailed(runId, error, io);
+      return watchFailed(runId, `writ observe ${runId}`, error, io);
     }
   }
   return EXIT.success;

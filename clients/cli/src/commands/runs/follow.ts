@@ -8,7 +8,7 @@ import {
   RunEventSchema,
   RunStatus,
 } from '@writ/contracts/writ/run/v1/run_pb';
-import { PermissionDeniedError } from '@writ/kernel';
+import { PermissionDeniedError, UnavailableError } from '@writ/kernel';
 import { explain } from '../../explain.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import type { FormatOptions } from '../../output/format.ts';
@@ -31,17 +31,22 @@ export async function followRun(
   try {
     outcome = await untilInterrupted((signal) => printRun(run, client, { ...options, signal }, io));
   } catch (error) {
-    return watchFailed(runId, error, io);
+    return watchFailed(runId, `writ runs watch ${runId}`, error, io);
   }
   if (outcome !== 'interrupted') return outcome;
   io.warn(`Run ${runId} continues: writ runs watch ${runId}, or writ runs cancel ${runId}.`);
   return EXIT.interrupted;
 }
 
-/** Prints why the watch of a run has failed, and the command that continues it. */
-export function watchFailed(runId: string, error: unknown, io: Pick<CliIo, 'warn'>): Exit {
+/** Prints why the watch of a run has failed, and the command that watches it again. */
+export function watchFailed(
+  runId: string,
+  command: string,
+  error: unknown,
+  io: Pick<CliIo, 'warn'>,
+): Exit {
   io.warn(explain(error));
-  io.warn(`Run ${runId} may continue: writ runs watch ${runId}.`);
+  io.warn(`Run ${runId} may continue: ${command}.`);
   return EXIT.error;
 }
 
@@ -75,8 +80,8 @@ function approvalIn({ entry }: RunEvent): string | undefined {
 }
 
 /**
- * Returns whether an approval is pending. Returns true if the caller may not read the approval, because it may then be
- * pending; reading it requires the role approver, auditor or admin.
+ * Returns whether an approval is pending. Returns true if the approval cannot be read, because it may then be pending:
+ * reading it requires the role approver, auditor or admin, and the supervisor may be unavailable.
  */
 async function mayBePending(
   approvalId: string,
@@ -86,7 +91,7 @@ async function mayBePending(
     const { approval } = await approvals.getApproval({ approvalId });
     return approval?.state === ApprovalState.PENDING;
   } catch (error) {
-    if (error instanceof PermissionDeniedError) return true;
+    if (error instanceof PermissionDeniedError || error instanceof UnavailableError) return true;
     throw error;
   }
 }

@@ -14,7 +14,7 @@ import {
   hasProblem,
   type Input,
   type Inputs,
-  proposedInput,
+  inputOf,
   readInput,
 } from './edited-arguments.ts';
 import { useDecide } from './use-decide.ts';
@@ -58,7 +58,7 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
                 key={argument.name}
                 argument={argument}
                 mayEdit={mayEdit}
-                input={inputs[argument.name] ?? proposedInput(argument)}
+                input={inputOf(inputs, argument)}
                 onChange={(input) => enter(argument.name, input)}
               />
             ))}

@@ -1,4 +1,5 @@
 import type { EditableArgument } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { hasExactNumbers } from '@writ/kernel/portable';
 
 /** A JSON value that a form edits. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | object;
@@ -21,7 +22,6 @@ export type Inputs = Readonly<Record<string, Input>>;
 export type Entry = { readonly value: JsonValue } | { readonly problem: string };
 
 const INEXACT = 'A number has too many digits to be sent exactly.';
-const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 
 /**
  * Returns the arguments of an action, each with the edit that the policy permits. An editable argument that the action
@@ -56,6 +56,15 @@ export function proposedInput(argument: FormArgument): Input {
   return isShownAsIs && fieldOf(argument) !== 'number' ? value : JSON.stringify(value, null, 2);
 }
 
+/** Returns what a field contains. */
+export function inputOf(inputs: Inputs, argument: FormArgument): Input {
+  return enteredInput(inputs, argument) ?? proposedInput(argument);
+}
+
+function enteredInput(inputs: Inputs, { name }: FormArgument): Input | undefined {
+  return Object.hasOwn(inputs, name) ? inputs[name] : undefined;
+}
+
 /** Reads the input of a field. The input that was proposed is always the proposed value. */
 export function readInput(argument: FormArgument, input: Input): Entry {
   if (input === proposedInput(argument)) return { value: argument.value };
@@ -85,7 +94,7 @@ export function changesJson(form: readonly FormArgument[], inputs: Inputs): stri
 /** The entries of the edited fields; a locked argument has none. */
 function entriesOf(form: readonly FormArgument[], inputs: Inputs) {
   return form.flatMap((argument) => {
-    const input = Object.hasOwn(inputs, argument.name) ? inputs[argument.name] : undefined;
+    const input = enteredInput(inputs, argument);
     return argument.editable === undefined || input === undefined
       ? []
       : [{ argument, entry: readInput(argument, input) }];
@@ -107,7 +116,7 @@ function readNumber(text: string, decimals: number | undefined): Entry {
   if (decimals !== undefined && places > decimals) {
     return { problem: `The number may have at most ${decimals} decimals, but it has ${places}.` };
   }
-  return isExact(text) ? { value: Number(text) } : { problem: INEXACT };
+  return hasExactNumbers(text) ? { value: Number(text) } : { problem: INEXACT };
 }
 
 /** Reads JSON. Each number must be exact, since a long number would be sent as another number. */
@@ -118,20 +127,7 @@ function readJson(text: string): Entry {
   } catch {
     return { problem: 'This is not JSON.' };
   }
-  const numbers = text.replace(JSON_STRING, '').match(/-?\d[\d.eE+-]*/g) ?? [];
-  return numbers.every(isExact) ? { value } : { problem: INEXACT };
-}
-
-/** Whether a number in JSON is written with the same significant digits as the text. */
-function isExact(text: string): boolean {
-  return significantDigits(text) === significantDigits(Number(text).toExponential());
-}
-
-function significantDigits(number: string): string {
-  return number
-    .replace(/e.*$/i, '')
-    .replace(/[-.]/g, '')
-    .replace(/^0+|0+$/g, '');
+  return hasExactNumbers(text) ? { value } : { problem: INEXACT };
 }
 
 function parsed(json: string): Readonly<Record<string, JsonValue>> {

@@ -42,7 +42,7 @@ export function ResolveForm({ approval }: { readonly approval: Approval }) {
         {decide.error !== null && <ErrorNotice error={decide.error} />}
         <Group>
           <Button
-            disabled={outcome === ''}
+            disabled={outcome === '' || (isDone && !isJson(result))}
             loading={decide.isPending}
             onClick={() =>
               decide.resolve(
@@ -58,4 +58,13 @@ export function ResolveForm({ approval }: { readonly approval: Approval }) {
       </Stack>
     </Section>
   );
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

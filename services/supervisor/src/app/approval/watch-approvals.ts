@@ -11,8 +11,8 @@ const OVERLAP_MS = 5_000;
 
 /**
  * Yields the pending approvals of a tenant, or of one of its runs, then each approval that opens or closes. Reads rows
- * after each change notification, and at an interval because a notification may be lost. Yields a heartbeat after
- * `watchHeartbeatMs` without an approval, provided that the rows can be read (SYS-4).
+ * after each change notification, and at an interval because a notification may be lost. Yields a heartbeat at once if no
+ * approval is pending, and after `watchHeartbeatMs` without an approval, provided that the rows can be read (SYS-4).
  */
 export async function* watchApprovals(
   { store, config, clock }: SupervisorContext,
@@ -26,7 +26,7 @@ export async function* watchApprovals(
     const startedAt = clock.now();
     let since = earlier(startedAt);
     let isFirst = true;
-    let sentAt = performance.now();
+    let sentAt = Number.NEGATIVE_INFINITY;
     while (true) {
       signal.throwIfAborted();
       const readAt = clock.now();

@@ -371,7 +371,7 @@ export type WatchApprovalsResponse = Message<"writ.approval.v1.WatchApprovalsRes
 
   /**
    * Whether this message is a heartbeat. A heartbeat means that the supervisor could read the approvals, and that none
-   * was opened or closed in the last five seconds. It has no approval.
+   * was opened or closed in the last five seconds, or that none is pending at the start of the stream. It has no approval.
    *
    * @generated from field: bool heartbeat = 2;
    */
@@ -426,7 +426,7 @@ export const ApprovalService: GenService<{
   },
   /**
    * WatchApprovals streams the pending approvals, and then each approval when it opens or closes. The server sends a
-   * heartbeat after five seconds without an approval.
+   * heartbeat at once if no approval is pending, and after five seconds without an approval.
    *
    * @generated from rpc writ.approval.v1.ApprovalService.WatchApprovals
    */
