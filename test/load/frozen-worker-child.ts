@@ -60,6 +60,7 @@ async function open(location: AgentWorkerConfig['store']): Promise<WorkerStore> 
   return {
     dialect: store.dialect,
     db: store.db,
+    urgentDb: store.urgentDb,
     get commits() {
       return store.commits;
     },

@@ -40,6 +40,7 @@ export async function openSharedStore<DB>({
 class JoinedStore<DB> implements SharedStore<DB> {
   readonly dialect: StoreDialect;
   readonly db: Kysely<DB>;
+  readonly urgentDb: Kysely<DB>;
   readonly replicas: Replicas;
   readonly #store: Store<DB>;
   readonly #onCommit: SharedStoreOptions<DB>['onCommit'];
@@ -48,6 +49,7 @@ class JoinedStore<DB> implements SharedStore<DB> {
   constructor(store: Store<DB>, replicas: Replicas, onCommit: SharedStoreOptions<DB>['onCommit']) {
     this.dialect = store.dialect;
     this.db = store.db;
+    this.urgentDb = store.urgentDb;
     this.replicas = replicas;
     this.#store = store;
     this.#onCommit = onCommit;

@@ -46,8 +46,8 @@ export interface PostgresLimits {
   /** Time limit for opening a session; default 5 000. */
   readonly connectTimeoutMs: number;
   /**
-   * Sessions for reads outside of transactions; default 4. Three further sessions check the health of the database,
-   * signal liveness and hold the leadership of the outbox relay.
+   * Sessions for reads outside of transactions; default 4. Three further sessions check the health of the database
+   * and read for halts, signal liveness, and hold the leadership of the outbox relay.
    */
   readonly poolSize: number;
   /**
@@ -125,6 +125,11 @@ export interface Store<DB> {
    * when too many of them wait (OverloadedError STORE_QUEUE_FULL).
    */
   readonly db: Kysely<DB>;
+  /**
+   * Like `db`, for the reads of halts: on PostgreSQL they use the session of the health check, so that they neither wait
+   * for other reads nor are rejected because of them (BD-2).
+   */
+  readonly urgentDb: Kysely<DB>;
 
   /**
    * Runs `work` in a transaction and resolves with its result once it is durable. If `work` throws, the transaction is

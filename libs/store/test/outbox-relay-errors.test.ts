@@ -10,10 +10,11 @@ function withTransactions(
   store: Store<LedgerDatabase>,
   transaction: Store<LedgerDatabase>['transaction'],
 ): Store<LedgerDatabase> {
-  const { dialect, db } = store;
+  const { dialect, db, urgentDb } = store;
   return {
     dialect,
     db,
+    urgentDb,
     commits: 0,
     backgroundCommits: 0,
     checkAvailable: () => Promise.resolve(),

@@ -29,6 +29,10 @@ export class InterceptedStore implements WorkerStore {
     return this.#store.db;
   }
 
+  get urgentDb() {
+    return this.#store.urgentDb;
+  }
+
   get commits() {
     return this.#store.commits;
   }

@@ -104,11 +104,12 @@ interface Writing {
 class PostgresStore<DB> implements Store<DB> {
   readonly dialect = 'postgres';
   readonly db: Kysely<DB>;
+  readonly urgentDb: Kysely<DB>;
   readonly #label: string;
   readonly #writer: PostgresGroupCommit;
   readonly #readers: PostgresReaders;
-  /** A separate session, so that the health check does not wait for slow reads. */
-  readonly #health: PostgresReaders;
+  /** A separate session, so that the health check and halts do not wait for other reads. */
+  readonly #urgentReaders: PostgresReaders;
   readonly #transactions: PostgresTransactions<DB>;
   readonly #observer: CommitObserver | undefined;
   readonly #timeoutMs: number;
@@ -139,16 +140,20 @@ class PostgresStore<DB> implements Store<DB> {
       maxQueued: limits.maxQueued,
     };
     this.#readers = new PostgresReaders({ ...reading, sessions: sessionLimits.poolSize });
-    this.#health = new PostgresReaders({ ...reading, sessions: 1 });
+    this.#urgentReaders = new PostgresReaders({ ...reading, sessions: 1 });
     this.#transactions = new PostgresTransactions(this.#writer, schema);
-    const driver = readDriver((compiled) => this.#read(compiled));
-    this.db = new Kysely({ dialect: postgresDialect(driver, schema) });
+    const open = (readers: PostgresReaders) => {
+      const driver = readDriver((compiled) => this.#read(readers, compiled));
+      return new Kysely<DB>({ dialect: postgresDialect(driver, schema) });
+    };
+    this.db = open(this.#readers);
+    this.urgentDb = open(this.#urgentReaders);
     enableLeadership(this.db, settings);
   }
 
   async checkAvailable(): Promise<void> {
     this.#refuseClosed();
-    const { rows } = await this.#health.borrow((session) =>
+    const { rows } = await this.#urgentReaders.borrow((session) =>
       session.query<{ standby: boolean }>('select pg_is_in_recovery() as standby', []),
     );
     if (rows[0]?.standby !== false) {
@@ -208,13 +213,17 @@ class PostgresStore<DB> implements Store<DB> {
     // Waits one turn of the event loop, so that calls made before `close` are queued and complete.
     await nextEventLoopTurn();
     await this.#writer.drained();
-    await Promise.all([this.#writer.close(), this.#readers.close(), this.#health.close()]);
+    const readers = [this.#readers, this.#urgentReaders];
+    await Promise.all([this.#writer.close(), ...readers.map((each) => each.close())]);
   }
 
-  async #read({ sql, parameters }: CompiledQuery): Promise<QueryResult<unknown>> {
+  async #read(
+    readers: PostgresReaders,
+    { sql, parameters }: CompiledQuery,
+  ): Promise<QueryResult<unknown>> {
     this.#refuseInside('store.db');
     this.#refuseClosed();
-    return await this.#readers.borrow((session) => session.query(sql, parameters));
+    return await readers.borrow((session) => session.query(sql, parameters));
   }
 
   #refuseInside(what: string): void {

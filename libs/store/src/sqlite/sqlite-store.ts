@@ -72,6 +72,7 @@ export async function openSqliteStore<DB>(
 class SqliteStore<DB> implements Store<DB> {
   readonly dialect = 'sqlite';
   readonly db: Kysely<DB>;
+  readonly urgentDb: Kysely<DB>;
   readonly #writer: SqliteConnection;
   readonly #reader: SqliteConnection | undefined;
   readonly #group: GroupCommit;
@@ -104,6 +105,7 @@ class SqliteStore<DB> implements Store<DB> {
         readDriver(async ({ sql, parameters }) => this.#read(sql, parameters)),
       ),
     });
+    this.urgentDb = this.db;
     connectDirectly(this.db, (sql, parameters) => this.#read(sql, parameters));
   }
 

@@ -15,7 +15,7 @@ export function freezeParts(
     log: telemetry.log,
     calls,
     callsInStore: async (scope) =>
-      (await runningCalls(store.db, scope)).map(({ model, attempt: _, ...call }) => ({
+      (await runningCalls(store.urgentDb, scope)).map(({ model, attempt: _, ...call }) => ({
         ...call,
         target: model,
       })),

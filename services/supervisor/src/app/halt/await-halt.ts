@@ -26,7 +26,7 @@ export async function awaitHalt(
     topic: 'halts',
     pollMs: config.watchPollMs,
     signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs)]),
-    read: () => loadHalt(store.db, haltId),
+    read: () => loadHalt(store.urgentDb, haltId),
     isEnough,
   });
 }

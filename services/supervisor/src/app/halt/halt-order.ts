@@ -28,7 +28,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
     (step: (halt: HaltRow) => Promise<StepDone>) =>
     async ({ order }: DrivenHalt): Promise<StepDone> => {
       const { haltId } = JSON.parse(order.payload) as HaltPayload;
-      const halt = await findHalt(store.db, haltId);
+      const halt = await findHalt(store.urgentDb, haltId);
       const isWanted = halt?.state === 'pending' || halt?.state === 'in_force';
       return isWanted ? await step(halt) : { over: true };
     };
@@ -96,7 +96,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
  * the halted agent.
  */
 async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt): Promise<void> {
-  for await (const key of runsInScope(store.db, halt.scope)) {
+  for await (const key of runsInScope(store.urgentDb, halt.scope)) {
     await store.transaction(
       async (trx) => {
         const run = await loadRun(trx, key);
@@ -115,7 +115,7 @@ async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt)
 async function endRuns({ store, clock }: SupervisorContext, row: HaltRow): Promise<void> {
   const halt = haltOf(row);
   const order = { by: halt.orderedBy, reason: halt.reason };
-  for await (const key of runsInScope(store.db, halt.scope)) {
+  for await (const key of runsInScope(store.urgentDb, halt.scope)) {
     await store.transaction(
       async (trx) => {
         const at = clock.now();

@@ -6,5 +6,5 @@ export async function listHalts(
   { store }: Pick<SupervisorContext, 'store'>,
   filter: HaltFilter,
 ): Promise<HaltRow[]> {
-  return await selectHalts(store.db, filter);
+  return await selectHalts(store.urgentDb, filter);
 }

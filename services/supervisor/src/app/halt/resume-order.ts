@@ -21,7 +21,7 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
     (step: (halt: HaltRow) => Promise<StepDone>) =>
     async ({ order }: DrivenHalt): Promise<StepDone> => {
       const { haltId } = JSON.parse(order.payload) as HaltPayload;
-      return await step(await loadHalt(store.db, haltId));
+      return await step(await loadHalt(store.urgentDb, haltId));
     };
 
   return {
@@ -51,10 +51,10 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
           },
           { urgent: true },
         );
-        const halt = haltOf(await loadHalt(store.db, haltId));
+        const halt = haltOf(await loadHalt(store.urgentDb, haltId));
         const at = halt.liftedAt ?? clock.now();
-        const others = await haltsInForceAtLift(store.db, { haltId, liftedAt: at });
-        for await (const key of runsInScope(store.db, halt.scope)) {
+        const others = await haltsInForceAtLift(store.urgentDb, { haltId, liftedAt: at });
+        for await (const key of runsInScope(store.urgentDb, halt.scope)) {
           await store.transaction(
             async (trx) => {
               await unparkHalted(trx, key, { halt, at, others });

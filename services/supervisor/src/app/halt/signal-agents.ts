@@ -22,12 +22,12 @@ export async function signalAgents(
   halt: Halt,
   name: 'halted' | 'resumed',
 ): Promise<void> {
-  const runs = runsInScope(store.db, halt.scope);
+  const runs = runsInScope(store.urgentDb, halt.scope);
   const errors: unknown[] = [];
   const signalRuns = async (): Promise<void> => {
     for await (const key of runs) {
       try {
-        for (const agent of await haltedAgents(store.db, key, halt)) {
+        for (const agent of await haltedAgents(store.urgentDb, key, halt)) {
           // A repeat uses the same request id.
           const requestId = derivedId('req', halt.haltId, key.runId, agent.instance, name);
           const signal = { ...keyOf(agent), requestId, isExternal: isExternal(agent), name };

@@ -93,9 +93,11 @@ export class OrderDriver {
           // Since the order was read, another replica may have driven it, or placed an earlier order of the same run.
           const terms = dueTerms(config, clock.now());
           const runKey = order.kind === 'start_run' ? undefined : runOf(order);
+          // Only an order of a halt has no run.
+          const db = runOf(order) === undefined ? store.urgentDb : store.db;
           const [due, run] = await Promise.all([
             runKey === undefined
-              ? findDueOrder(store.db, order, terms)
+              ? findDueOrder(db, order, terms)
               : firstDueOrder(store.db, runKey, terms),
             this.#readRun(order),
           ]);

@@ -166,7 +166,7 @@ export class OrderEngine {
       placed.has(order.order_id) ||
       this.#failedKeys.has(keyOf(order)) ||
       this.#context.starts.isWaiting(order);
-    for (const order of await dueOrders(store.db, terms, MAX_AT_ONCE * 4, HALT_ORDERS)) {
+    for (const order of await dueOrders(store.urgentDb, terms, MAX_AT_ONCE * 4, HALT_ORDERS)) {
       this.#offer({ order, isOwn: true });
     }
     const due = await dueOrders(store.db, terms, MAX_AT_ONCE * 4, RUNNING_ORDERS);

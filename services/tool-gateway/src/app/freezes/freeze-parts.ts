@@ -21,7 +21,7 @@ export function freezeParts({
     log: telemetry.log,
     calls: inFlightCalls,
     callsInStore: async (scope) => {
-      const rows = await inFlightCallRows(store.db, scope);
+      const rows = await inFlightCallRows(store.urgentDb, scope);
       return rows.map((call) => ({
         ...keyOf(call),
         target: call.tool,
