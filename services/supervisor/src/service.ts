@@ -1,13 +1,6 @@
 import { join } from 'node:path';
 import { AUDIT_CHECKPOINT_SUBJECTS, HOOK_SUBJECTS, TIMELINE_CONSUMER } from '@writ/bus';
-import {
-  API_KEYS_FILE,
-  assertRows,
-  createOidc,
-  openApiKeys,
-  publicGate,
-  tenantRateLimit,
-} from '@writ/identity';
+import { API_KEYS_FILE, assertRows, createOidc, openApiKeys, publicGate } from '@writ/identity';
 import { type Route, type RpcServer, TlsFiles } from '@writ/rpc';
 import { createEdge } from '@writ/rpc/edge';
 import { defineService, type ServiceHost, Sweeper, tracedHandlers } from '@writ/service';
@@ -212,8 +205,7 @@ async function openEdge(
       apiKeys,
       oidc: config.oidc && createOidc(config.oidc, clock),
       rateLimit: createTenantRate(store, config.tenantRate, clock),
-      // In memory, because a halt must not wait for a transaction that only counts it.
-      haltRateLimit: tenantRateLimit(config.tenantRate, clock),
+      clock,
     }),
     web: consoleFiles(config.console, config.oidc),
     telemetry,

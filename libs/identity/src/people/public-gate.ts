@@ -1,9 +1,10 @@
-import { PermissionDeniedError, UnauthenticatedError } from '@writ/kernel';
+import { type Clock, PermissionDeniedError, UnauthenticatedError } from '@writ/kernel';
 import type { Gate, Person } from '@writ/rpc';
 import { callerRow, permitsRoles, rpcKey } from '../services/caller-table.ts';
 import { bearer } from '../tokens/credentials.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Oidc } from './oidc/oidc.ts';
+import { haltRateLimit } from './tenant-rate.ts';
 
 /** Options of {@link publicGate}. */
 export interface PublicGateOptions {
@@ -12,11 +13,8 @@ export interface PublicGateOptions {
   readonly oidc?: Oidc | undefined;
   /** Counts one call of a tenant; throws when the limit is reached. Default: calls are not limited. */
   readonly rateLimit?: (tenant: string) => void | Promise<void>;
-  /**
-   * Counts one call of Halt, Resume or ListHalts by an administrator or operator, so that the key of one tenant cannot use
-   * up the capacity that is reserved for the halts of all. Must not wait for the database. Default: as `rateLimit`.
-   */
-  readonly haltRateLimit?: (tenant: string) => void;
+  /** Default: the system clock. */
+  readonly clock?: Clock;
 }
 
 const API_KEY = /^writ_/;
@@ -31,7 +29,8 @@ const API_KEY = /^writ_/;
  *   (from the gate it returns)
  */
 export function publicGate(options: PublicGateOptions): Gate {
-  const { apiKeys, oidc, rateLimit, haltRateLimit = rateLimit } = options;
+  const { apiKeys, oidc, rateLimit } = options;
+  const limitHalts = haltRateLimit(options.clock);
   const personOf = async (credential: string): Promise<Person> => {
     if (oidc !== undefined && !API_KEY.test(credential)) return await oidc.verify(credential);
     const person = apiKeys.verify(credential);
@@ -52,7 +51,7 @@ export function publicGate(options: PublicGateOptions): Gate {
       );
     const person = await personOf(bearer(call, 'an API key'));
     const hasOwnRate = row.ownRate?.some((role) => person.roles.includes(role)) === true;
-    await (hasOwnRate ? haltRateLimit : rateLimit)?.(person.tenant);
+    await (hasOwnRate ? limitHalts : rateLimit)?.(person.tenant);
     if (!permitsRoles(rpc, person.roles))
       throw new PermissionDeniedError(
         'ROLE_REQUIRED',

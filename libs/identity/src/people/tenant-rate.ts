@@ -24,6 +24,7 @@ const MAX_TENANTS = 10_000;
 export function tenantRateLimit(
   { perSecond, burst }: TenantRate,
   clock: Clock = systemClock,
+  errorOf = rateLimited,
 ): (tenant: string) => void {
   const buckets = new Map<string, Bucket>();
   return (tenant) => {
@@ -40,8 +41,20 @@ export function tenantRateLimit(
       return;
     }
     const waitMs = Math.ceil(((1 - bucket.tokens) * 1_000) / perSecond);
-    throw rateLimited(tenant, perSecond, waitMs);
+    throw errorOf(tenant, perSecond, waitMs);
   };
+}
+
+/** Rate of Halt, Resume and ListHalts of one tenant at each replica; at most 500 of all tenants are in flight. */
+const HALT_RATE: TenantRate = { perSecond: 50, burst: 100 };
+
+/**
+ * Creates the rate limiter for the halts of each tenant, so that the key of one tenant cannot use up the capacity that is
+ * reserved for the halts of all (BD-2).
+ * @throws OverloadedError RATE_LIMITED with `retry_after_ms` (from the function it returns)
+ */
+export function haltRateLimit(clock: Clock = systemClock): (tenant: string) => void {
+  return tenantRateLimit(HALT_RATE, clock, haltsLimited);
 }
 
 /** The error for a call that may be retried in `waitMs`. */
@@ -54,6 +67,14 @@ export function rateLimited(tenant: string, perSecond: number, waitMs: number): 
       limit: String(perSecond),
       retry_after_ms: String(waitMs),
     },
+  );
+}
+
+function haltsLimited(tenant: string, perSecond: number, waitMs: number): OverloadedError {
+  return new OverloadedError(
+    'RATE_LIMITED',
+    `Tenant ${tenant} exceeds the limit of ${perSecond} calls of Halt, Resume and ListHalts per second; retry in ${waitMs} ms.`,
+    { limit: String(perSecond), retry_after_ms: String(waitMs) },
   );
 }
 

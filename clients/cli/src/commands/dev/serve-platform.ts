@@ -33,7 +33,7 @@ export type FromPlatform =
 export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>): Promise<void> {
   // Ctrl-C sends SIGINT to the whole process group; this process ignores it, because the parent stops it with SIGTERM.
   process.on('SIGINT', () => undefined);
-  // The platform continues if nobody reads what its tools print.
+  // The platform continues if what its tools print cannot be written.
   process.stdout.removeAllListeners('error').on('error', () => undefined);
   const stop = new AbortController();
   process.once('SIGTERM', () => stop.abort());
