@@ -37,7 +37,7 @@ describe('a batch of pending receipts', () => {
     const first = pending.peek();
     expect(first.receipts).toHaveLength(5);
     expect(callsOf(pending)).toEqual(['op-0', 'op-1']);
-    expect(pending.delivered(first)).toEqual(['op-0', 'op-1']);
+    expect(pending.delivered(first)).toHaveLength(2);
     expect(pending.peek().receipts).toEqual(['receipt-2', 'receipt-3', 'receipt-4']);
     expect(callsOf(pending)).toEqual(['op-2', 'op-3']);
   });
@@ -71,14 +71,25 @@ describe('a batch of pending receipts', () => {
     live.add('op-3', outcomeOf('receipt-3', 'x'));
     const delivered = live.delivered(batch);
     const replay = waiting(1);
-    replay.replayed(delivered);
+    replay.replayed(delivered, '');
     for (const n of [3, 2, 1]) replay.add(`op-${n}`, outcomeOf(`receipt-${n}`, 'x'));
     expect(replay.waiting).toEqual(live.waiting);
   });
 
-  it('of an entry that does not name its calls is everything that was pending (RT-1)', () => {
+  it('does not remove the receipt of the resolved outcome of the same call (RT-1, SV-7)', () => {
+    const live = waiting(1);
+    const delivered = live.delivered(live.peek());
+    const replay = waiting(1);
+    replay.replayed(delivered, '0-1');
+    replay.add('op-0', outcomeOf('receipt-of-resolution', 'done'));
+    expect(replay.peek().receipts).toEqual(['receipt-of-resolution']);
+  });
+
+  it('of an entry of an earlier version is everything that was pending, outside of branches (RT-1)', () => {
     const pending = waiting(300);
-    pending.replayed(undefined);
+    pending.replayed(undefined, '0-1');
+    expect(pending.waiting).toHaveLength(300);
+    pending.replayed(undefined, '');
     expect(pending.waiting).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import { omitUndefined } from '@writ/kernel';
+import { omitUndefined, sha256Hex } from '@writ/kernel';
 import { addEvents, type CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { PendingReceipt, ToolOutcome } from '../domain/calls/tool-call.ts';
 import { earlierInStep } from '../events.ts';
@@ -33,7 +33,7 @@ export interface ReceiptBatch {
 export class PendingReceipts {
   #waiting: PendingReceipt[] = [];
   #events: readonly CarriedEvent[];
-  /** Calls whose receipts and results a replayed request has delivered. */
+  /** Digests of the receipts that a replayed request has delivered with their results. */
   readonly #delivered = new Set<string>();
 
   /** @param events the stored events of the agent */
@@ -58,7 +58,7 @@ export class PendingReceipts {
 
   /** Adds the outcome of a call. */
   add(callId: string, { receipt, content }: ToolOutcome): void {
-    if (receipt === '' || this.#delivered.has(callId)) return;
+    if (receipt === '' || this.#delivered.has(digestOf(receipt))) return;
     this.#waiting.push(withoutLargeContent({ callId, receipt, ...omitUndefined({ content }) }));
   }
 
@@ -93,7 +93,8 @@ export class PendingReceipts {
 
   /**
    * Removes the receipts and events of an acknowledged batch, except for receipts whose results did not fit. Returns the
-   * calls of the removed receipts, which the journal must keep with the response.
+   * digests of the removed receipts, which the journal must keep with the response. A call has another receipt after a
+   * person has resolved its outcome.
    */
   delivered({ receipts, observations, events }: ReceiptBatch): readonly string[] {
     this.#events = this.#events.filter((event) => !events.includes(event));
@@ -103,22 +104,27 @@ export class PendingReceipts {
       sent.has(receipt) && (content === undefined || withResult.has(callId));
     const removed = this.#waiting.filter(isDelivered);
     this.#waiting = this.#waiting.filter((each) => !isDelivered(each));
-    return removed.map(({ callId }) => callId);
+    return removed.map(({ receipt }) => digestOf(receipt));
   }
 
   /**
-   * Removes the receipts of a replayed request. In another branch, the replay may reach one of these calls only later.
-   * @param calls what {@link delivered} returned; undefined for an entry that does not contain it, whose request
-   *   contained all receipts
+   * Removes the receipts of a replayed request of `branch`. In another branch, the replay may reach one of these calls
+   * only later.
+   * @param digests what {@link delivered} returned; undefined for an entry of an earlier version, whose request contained
+   *   the receipts that were pending. Outside of branches, these are all receipts.
    */
-  replayed(calls: readonly string[] | undefined): void {
-    if (calls === undefined) {
-      this.#waiting = [];
+  replayed(digests: readonly string[] | undefined, branch: string): void {
+    if (digests === undefined) {
+      if (branch === '') this.#waiting = [];
       return;
     }
-    for (const callId of calls) this.#delivered.add(callId);
-    this.#waiting = this.#waiting.filter(({ callId }) => !this.#delivered.has(callId));
+    for (const digest of digests) this.#delivered.add(digest);
+    this.#waiting = this.#waiting.filter(({ receipt }) => !this.#delivered.has(digestOf(receipt)));
   }
+}
+
+function digestOf(receipt: string): string {
+  return sha256Hex(receipt).slice(0, 16);
 }
 
 function withoutLargeContent({ content, ...pending }: PendingReceipt): PendingReceipt {

@@ -40,7 +40,7 @@ export async function propose(scope: RunScope, proposal: Proposal): Promise<Prop
   return { kind: 'failed', callId, decision, result, stop };
 }
 
-/** The journaled response to a review, with the calls whose receipts the request delivered. */
+/** The journaled response to a review, with the digests of the receipts that the request delivered. */
 type Reviewed = Decision & { readonly delivered?: readonly string[] };
 
 async function review(
@@ -58,7 +58,7 @@ async function review(
   const recorded = journal.recall(operation);
   if (recorded !== undefined) {
     const { delivered, ...decision } = recorded.value as Reviewed;
-    carried.replayed(delivered);
+    carried.replayed(delivered, branch);
     return decision;
   }
   session.check();

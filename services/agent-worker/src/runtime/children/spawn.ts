@@ -51,8 +51,8 @@ interface Delegation extends SpawnOptions {
 }
 
 /**
- * The journaled response to a spawn: the supervisor's answer, with the calls whose receipts the request delivered, or its
- * permanent refusal.
+ * The journaled response to a spawn: the supervisor's answer, with the digests of the receipts that the request delivered,
+ * or its permanent refusal.
  */
 type Recorded =
   | (SpawnAnswer & { readonly delivered?: readonly string[] })
@@ -74,7 +74,7 @@ async function spawnChild(
   const recorded = journal.recall(operation)?.value as Recorded | undefined;
   if (recorded !== undefined) {
     // The supervisor did not store the receipts of a refused request.
-    if (!('failure' in recorded)) carried.replayed(recorded.delivered);
+    if (!('failure' in recorded)) carried.replayed(recorded.delivered, branch);
     return recorded;
   }
   session.check();

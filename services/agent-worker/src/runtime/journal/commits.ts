@@ -183,7 +183,8 @@ export class Commits {
    * If the last commit failed, discards the entries, signals and writes that it contained, as after a crash, so that a
    * write that always fails cannot prevent the restart and the end of the agent.
    */
-  discardFailed(): void {
+  async discardFailed(): Promise<void> {
+    await this.#latest;
     if (!this.#hasFailed) return;
     this.#journal.discardPending();
     this.#usedSignals = [];
@@ -232,9 +233,13 @@ export class Commits {
     };
     // The rows of a tenant include those of its resources.
     const tenant = writes.find((write) => write.tenant !== undefined)?.tenant;
-    this.#hasFailed = true;
-    await this.#session.write(columns, work, tenant === undefined ? touched : { tenant });
-    this.#hasFailed = false;
+    try {
+      await this.#session.write(columns, work, tenant === undefined ? touched : { tenant });
+      this.#hasFailed = false;
+    } catch (error) {
+      this.#hasFailed = true;
+      throw error;
+    }
     this.#storedEvents = carried;
     this.#storesFirstReads = false;
     this.#journal.committed(entries.length);

@@ -216,7 +216,7 @@ async function restart(
   thrown: unknown,
   settings: EndingSettings,
 ): Promise<LeaseOutcome> {
-  scope.commits.discardFailed();
+  await scope.commits.discardFailed();
   const { row, manifest } = scope.session;
   const { instance } = scope.session.lease;
   const length = scope.journal.length;
