@@ -12,8 +12,8 @@ export const ROLES_FILE = join(resolve(import.meta.dirname, '..'), 'deploy/postg
 const COPY = join(ROLES_FILE, '../../helm/writ/files/postgres/roles.sql');
 
 /** Maximum number of database sessions of a replica, see docs/operations/postgres.md. */
-const SESSIONS_PER_REPLICA = 11;
-/** The maximum number of replicas in the chart, and one more during an update. */
+const SESSIONS_PER_REPLICA = 12;
+/** The default maximum of the autoscaler of the chart, and one more during an update. */
 const REPLICAS = 7;
 
 /** The objects of a service: a role and a database of the same name, and a schema in it. */

@@ -18,6 +18,7 @@ export interface FreezeParts<DB extends FreezesDatabase> {
   readonly calls: FreezableCalls;
   /** Reads the calls in flight within a scope from the store; `owner` is the replica that makes the call. */
   readonly callsInStore: (
+    db: SharedStore<DB>['db'],
     scope: Scope,
   ) => Promise<readonly (FrozenCall & { readonly owner: string })[]>;
   /**
@@ -86,7 +87,7 @@ async function freezeScope<DB extends FreezesDatabase>(
   store.replicas.hint(FREEZES_TOPIC);
   const [, callsOfPeers] = await Promise.all([
     calls.settle(scope, waitMs),
-    settleAtPeers(parts, scope, waitMs),
+    settleAtPeers(parts, order, waitMs),
   ]);
   return [...calls.list(scope), ...callsOfPeers];
 }
@@ -112,14 +113,16 @@ function recordOrder<DB extends FreezesDatabase>(
 
 /** Waits up to `waitMs` until the other replicas have no calls of the scope in flight; returns the rest. */
 async function settleAtPeers<DB extends FreezesDatabase>(
-  { store: { replicas }, callsInStore }: FreezeParts<DB>,
-  scope: Scope,
+  { store, callsInStore }: FreezeParts<DB>,
+  { scope, cause }: FreezeOrder,
   waitMs: number,
 ): Promise<readonly FrozenCall[]> {
+  const { replicas } = store;
   if (!replicas.shared) return [];
+  const db = cause === 'halt' ? store.urgentDb : store.db;
   const until = performance.now() + waitMs;
   for (;;) {
-    const calls = (await callsInStore(scope)).filter(({ owner }) => owner !== replicas.id);
+    const calls = (await callsInStore(db, scope)).filter(({ owner }) => owner !== replicas.id);
     const remaining = until - performance.now();
     if (calls.length === 0 || remaining <= 0) return calls.map(({ owner: _, ...call }) => call);
     await sleep(Math.min(POLL_MS, remaining));

@@ -39,7 +39,7 @@ const POLL_MS = 500;
  * SV-9). Notifications can be lost, so it also polls while calls are in flight.
  */
 export function watchFreezes<DB extends FreezesDatabase>({
-  store: { db, replicas },
+  store: { urgentDb, replicas },
   calls,
   log,
 }: {
@@ -53,7 +53,7 @@ export function watchFreezes<DB extends FreezesDatabase>({
     intervalMs: POLL_MS,
     isNeeded: () => calls.callers().length > 0,
     poll: async () => {
-      const freezes = await freezesOverAny(db, calls.callers());
+      const freezes = await freezesOverAny(urgentDb, calls.callers());
       if (freezes.length === 0) return;
       calls.abort((agent) => {
         const scopes: readonly string[] = scopesOver(agent);

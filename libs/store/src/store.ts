@@ -46,8 +46,8 @@ export interface PostgresLimits {
   /** Time limit for opening a session; default 5 000. */
   readonly connectTimeoutMs: number;
   /**
-   * Sessions for reads outside of transactions; default 4. Three further sessions check the health of the database
-   * and read for halts, signal liveness, and hold the leadership of the outbox relay.
+   * Sessions for reads outside of transactions; default 4. Four further sessions check the health of the database, read
+   * for halts, signal liveness, and hold the leadership of the outbox relay.
    */
   readonly poolSize: number;
   /**
@@ -126,8 +126,8 @@ export interface Store<DB> {
    */
   readonly db: Kysely<DB>;
   /**
-   * Like `db`, for the reads of halts: on PostgreSQL they use the session of the health check, so that they neither wait
-   * for other reads nor are rejected because of them (BD-2).
+   * Like `db`, for the reads of halts: on PostgreSQL they use a separate session, so that they neither wait for other
+   * reads nor are rejected because of them (BD-2).
    */
   readonly urgentDb: Kysely<DB>;
 

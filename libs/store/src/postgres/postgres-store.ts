@@ -108,8 +108,9 @@ class PostgresStore<DB> implements Store<DB> {
   readonly #label: string;
   readonly #writer: PostgresGroupCommit;
   readonly #readers: PostgresReaders;
-  /** A separate session, so that the health check and halts do not wait for other reads. */
+  /** Separate sessions, so that halts and the health check do not wait for other reads, nor for each other. */
   readonly #urgentReaders: PostgresReaders;
+  readonly #health: PostgresReaders;
   readonly #transactions: PostgresTransactions<DB>;
   readonly #observer: CommitObserver | undefined;
   readonly #timeoutMs: number;
@@ -141,6 +142,7 @@ class PostgresStore<DB> implements Store<DB> {
     };
     this.#readers = new PostgresReaders({ ...reading, sessions: sessionLimits.poolSize });
     this.#urgentReaders = new PostgresReaders({ ...reading, sessions: 1 });
+    this.#health = new PostgresReaders({ ...reading, sessions: 1 });
     this.#transactions = new PostgresTransactions(this.#writer, schema);
     const open = (readers: PostgresReaders) => {
       const driver = readDriver((compiled) => this.#read(readers, compiled));
@@ -153,7 +155,7 @@ class PostgresStore<DB> implements Store<DB> {
 
   async checkAvailable(): Promise<void> {
     this.#refuseClosed();
-    const { rows } = await this.#urgentReaders.borrow((session) =>
+    const { rows } = await this.#health.borrow((session) =>
       session.query<{ standby: boolean }>('select pg_is_in_recovery() as standby', []),
     );
     if (rows[0]?.standby !== false) {
@@ -213,7 +215,7 @@ class PostgresStore<DB> implements Store<DB> {
     // Waits one turn of the event loop, so that calls made before `close` are queued and complete.
     await nextEventLoopTurn();
     await this.#writer.drained();
-    const readers = [this.#readers, this.#urgentReaders];
+    const readers = [this.#readers, this.#urgentReaders, this.#health];
     await Promise.all([this.#writer.close(), ...readers.map((each) => each.close())]);
   }
 

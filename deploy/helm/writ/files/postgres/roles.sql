@@ -6,7 +6,7 @@
 -- supervisor
 \getenv supervisor_password WRIT_SUPERVISOR_DATABASE_PASSWORD
 select 'create role writ_supervisor' where not exists (select from pg_roles where rolname = 'writ_supervisor') \gexec
-alter role writ_supervisor login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 77;
+alter role writ_supervisor login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 84;
 \if :{?supervisor_password}
 alter role writ_supervisor password :'supervisor_password';
 \endif
@@ -20,7 +20,7 @@ create schema if not exists supervisor authorization writ_supervisor;
 -- spawn-budget
 \getenv spawn_budget_password WRIT_SPAWN_BUDGET_DATABASE_PASSWORD
 select 'create role writ_spawn_budget' where not exists (select from pg_roles where rolname = 'writ_spawn_budget') \gexec
-alter role writ_spawn_budget login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 77;
+alter role writ_spawn_budget login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 84;
 \if :{?spawn_budget_password}
 alter role writ_spawn_budget password :'spawn_budget_password';
 \endif
@@ -34,7 +34,7 @@ create schema if not exists spawn_budget authorization writ_spawn_budget;
 -- execution-meter
 \getenv execution_meter_password WRIT_EXECUTION_METER_DATABASE_PASSWORD
 select 'create role writ_execution_meter' where not exists (select from pg_roles where rolname = 'writ_execution_meter') \gexec
-alter role writ_execution_meter login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 77;
+alter role writ_execution_meter login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 84;
 \if :{?execution_meter_password}
 alter role writ_execution_meter password :'execution_meter_password';
 \endif
@@ -48,7 +48,7 @@ create schema if not exists execution_meter authorization writ_execution_meter;
 -- tool-gateway
 \getenv tool_gateway_password WRIT_TOOL_GATEWAY_DATABASE_PASSWORD
 select 'create role writ_tool_gateway' where not exists (select from pg_roles where rolname = 'writ_tool_gateway') \gexec
-alter role writ_tool_gateway login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 77;
+alter role writ_tool_gateway login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 84;
 \if :{?tool_gateway_password}
 alter role writ_tool_gateway password :'tool_gateway_password';
 \endif
@@ -62,7 +62,7 @@ create schema if not exists tool_gateway authorization writ_tool_gateway;
 -- agent-worker
 \getenv agent_worker_password WRIT_AGENT_WORKER_DATABASE_PASSWORD
 select 'create role writ_agent_worker' where not exists (select from pg_roles where rolname = 'writ_agent_worker') \gexec
-alter role writ_agent_worker login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 77;
+alter role writ_agent_worker login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 84;
 \if :{?agent_worker_password}
 alter role writ_agent_worker password :'agent_worker_password';
 \endif
@@ -76,7 +76,7 @@ create schema if not exists agent_worker authorization writ_agent_worker;
 -- agent-proxy
 \getenv agent_proxy_password WRIT_AGENT_PROXY_DATABASE_PASSWORD
 select 'create role writ_agent_proxy' where not exists (select from pg_roles where rolname = 'writ_agent_proxy') \gexec
-alter role writ_agent_proxy login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 77;
+alter role writ_agent_proxy login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 84;
 \if :{?agent_proxy_password}
 alter role writ_agent_proxy password :'agent_proxy_password';
 \endif

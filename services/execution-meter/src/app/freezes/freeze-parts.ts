@@ -14,8 +14,8 @@ export function freezeParts(
     clock,
     log: telemetry.log,
     calls,
-    callsInStore: async (scope) =>
-      (await runningCalls(store.urgentDb, scope)).map(({ model, attempt: _, ...call }) => ({
+    callsInStore: async (db, scope) =>
+      (await runningCalls(db, scope)).map(({ model, attempt: _, ...call }) => ({
         ...call,
         target: model,
       })),

@@ -20,8 +20,8 @@ export function freezeParts({
     clock,
     log: telemetry.log,
     calls: inFlightCalls,
-    callsInStore: async (scope) => {
-      const rows = await inFlightCallRows(store.urgentDb, scope);
+    callsInStore: async (db, scope) => {
+      const rows = await inFlightCallRows(db, scope);
       return rows.map((call) => ({
         ...keyOf(call),
         target: call.tool,
