@@ -31,6 +31,7 @@ const API_KEY = /^writ_/;
 export function publicGate(options: PublicGateOptions): Gate {
   const { apiKeys, oidc, rateLimit } = options;
   const limitHalts = haltRateLimit(options.clock);
+  const limitReadersOfHalts = haltRateLimit(options.clock);
   const personOf = async (credential: string): Promise<Person> => {
     if (oidc !== undefined && !API_KEY.test(credential)) return await oidc.verify(credential);
     const person = apiKeys.verify(credential);
@@ -51,7 +52,12 @@ export function publicGate(options: PublicGateOptions): Gate {
       );
     const person = await personOf(bearer(call, 'an API key'));
     const hasOwnRate = row.ownRate?.some((role) => person.roles.includes(role)) === true;
-    await (hasOwnRate ? limitHalts : rateLimit)?.(person.tenant);
+    if (hasOwnRate) limitHalts(person.tenant);
+    else {
+      // Every call of a row with a rate of its own uses the capacity that is reserved for halts.
+      if (row.ownRate !== undefined) limitReadersOfHalts(person.tenant);
+      await rateLimit?.(person.tenant);
+    }
     if (!permitsRoles(rpc, person.roles))
       throw new PermissionDeniedError(
         'ROLE_REQUIRED',

@@ -45,8 +45,11 @@ export function tenantRateLimit(
   };
 }
 
-/** Rate of Halt, Resume and ListHalts of one tenant at each replica; at most 500 of all tenants are in flight. */
-const HALT_RATE: TenantRate = { perSecond: 50, burst: 100 };
+/**
+ * Rate of Halt, Resume and ListHalts of one tenant at each replica. A halt can take ten seconds, and at most 500 of these
+ * calls of all tenants are in flight.
+ */
+const HALT_RATE: TenantRate = { perSecond: 20, burst: 40 };
 
 /**
  * Creates the rate limiter for the halts of each tenant, so that the key of one tenant cannot use up the capacity that is

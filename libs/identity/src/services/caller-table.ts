@@ -52,7 +52,7 @@ const USAGE_READERS: PeopleRow = { people: ['caller', 'auditor', 'operator', 'ad
 const OPERATORS: PeopleRow = { people: ['admin', 'operator'] };
 /** With a rate of their own, because a key that floods its tenant must not block the halt that stops it (BD-2). */
 const HALT_OPERATORS: PeopleRow = { ...OPERATORS, ownRate: OPERATORS.people };
-/** Calls of auditors count as other calls, so that an auditor's key cannot block a halt of its tenant. */
+/** Calls of auditors count separately, so that an auditor's key cannot block a halt of its tenant. */
 const HALT_READERS: PeopleRow = {
   people: ['auditor', ...OPERATORS.people],
   ownRate: OPERATORS.people,
