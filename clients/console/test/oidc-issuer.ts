@@ -9,6 +9,10 @@ export const AUDIENCE = 'writ';
 
 /** An OpenID Connect issuer on loopback: authorization code flow with PKCE for a public client, and a sign-in page. */
 export class OidcIssuer {
+  /** Lifetime of the access tokens, s. */
+  tokenSeconds = 300;
+  /** How the issuer answers requests to renew a token. */
+  renewal: 'accept' | 'fail' | 'refuse' = 'accept';
   readonly #keys = generateKeyPairSync('ed25519');
   /** The challenge and the redirect URI of each code that was not redeemed. */
   readonly #codes = new Map<string, { readonly challenge: string; readonly redirectUri: string }>();
@@ -77,6 +81,10 @@ export class OidcIssuer {
   }
 
   #redeem(form: URLSearchParams, response: ServerResponse): void {
+    if (form.get('grant_type') === 'refresh_token') {
+      this.#renew(response);
+      return;
+    }
     const code = form.get('code') ?? '';
     const known = this.#codes.get(code);
     this.#codes.delete(code);
@@ -90,12 +98,25 @@ export class OidcIssuer {
       json(response, { error: 'invalid_grant' });
       return;
     }
-    json(response, {
+    json(response, { ...this.#tokens(), id_token: this.#token({ aud: CLIENT_ID }) });
+  }
+
+  #renew(response: ServerResponse): void {
+    if (this.renewal === 'accept') {
+      json(response, this.#tokens());
+      return;
+    }
+    response.writeHead(this.renewal === 'fail' ? 503 : 400, { 'content-type': 'application/json' });
+    response.end(this.renewal === 'fail' ? '' : JSON.stringify({ error: 'invalid_grant' }));
+  }
+
+  #tokens(): object {
+    return {
       token_type: 'Bearer',
-      expires_in: 300,
+      expires_in: this.tokenSeconds,
       access_token: this.#token({ aud: AUDIENCE, tenant: 'default', roles: ['auditor'] }),
-      id_token: this.#token({ aud: CLIENT_ID }),
-    });
+      refresh_token: randomUUID(),
+    };
   }
 
   #jwk(): object {

@@ -1,10 +1,4 @@
-import {
-  type Client,
-  Code,
-  ConnectError,
-  createClient,
-  type Interceptor,
-} from '@connectrpc/connect';
+import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
@@ -13,7 +7,6 @@ import { CallerService } from '@writ/contracts/writ/identity/v1/caller_service_p
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
-import { isTransient, sentenceOf } from './errors.ts';
 
 /** The public services. */
 export interface Api {
@@ -26,16 +19,10 @@ export interface Api {
   readonly keys: Client<typeof KeyService>;
 }
 
-/** An issuer that refuses to renew a token rejects the credential; a lost connection to it may be tried again. */
-function refuse(error: unknown): never {
-  if (isTransient(error)) throw error;
-  throw new ConnectError(sentenceOf(error), Code.Unauthenticated, undefined, undefined, error);
-}
-
 /** Returns the clients of the services at the origin of the page; `credential` is asked for each call. */
 export function createApi(credential: () => Promise<string | undefined>): Api {
   const authorize: Interceptor = (next) => async (request) => {
-    const token = await credential().catch(refuse);
+    const token = await credential();
     if (token !== undefined) request.header.set('authorization', `Bearer ${token}`);
     return await next(request);
   };

@@ -19,7 +19,7 @@ function followStreams(...errors: unknown[]) {
     },
     onMessage: (message) => calls.push(message),
     onConnected: (isConnected) => calls.push(isConnected),
-    onFailed: (error) => calls.push(error),
+    onError: (error) => calls.push(error),
     isDone: () => opened > errors.length,
   });
   return { calls };
@@ -45,23 +45,28 @@ it.each([Code.Internal, Code.PermissionDenied, Code.Unauthenticated, Code.NotFou
   },
 );
 
-it('reports an error that lasts, and may not be that of a lost connection, after some attempts (PE-2)', async () => {
+it('reports an error that lasts, and may not be that of a lost connection, while it retries (PE-2)', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const error = new ConnectError('unsupported content type text/html', Code.Unknown);
-  const failed: unknown[] = [];
+  const unavailable = new ConnectError('The server is restarting.', Code.Unavailable);
+  // Errors of a lost connection neither count nor are reported.
+  const errors = [unavailable, error, error, unavailable, error, error, error, error];
+  const reported: unknown[] = [];
   let opened = 0;
   follow<number>({
-    // biome-ignore lint/correctness/useYield: this stream fails before its first message
     async *open() {
       opened += 1;
-      throw error;
+      const failure = errors[opened - 1];
+      if (failure !== undefined) throw failure;
+      yield opened;
     },
     onMessage: () => undefined,
     onConnected: () => undefined,
-    onFailed: (reason) => failed.push(reason),
+    onError: (reason) => reported.push(reason),
+    isDone: () => opened > errors.length,
   });
   await vi.runAllTimersAsync();
-  expect(failed).toEqual([error]);
-  expect(opened).toBe(6);
+  expect(reported).toEqual([error, error, undefined]);
+  expect(opened).toBe(9);
 });

@@ -8,15 +8,18 @@ export interface Follower<M> {
   readonly onMessage: (message: M) => void;
   /** Called with true for each message, and with false when the stream has ended. */
   readonly onConnected: (isConnected: boolean) => void;
-  /** Called with an error that is not retried, after `onConnected(false)`. */
-  readonly onFailed: (error: unknown) => void;
+  /**
+   * Called after `onConnected(false)` with an error that is not retried or that lasts, and with undefined when a message
+   * arrives after an error that lasted.
+   */
+  readonly onError: (error: unknown) => void;
   /** Returns whether the stream is complete, so that it is not reopened. */
   readonly isDone?: () => boolean;
 }
 
 const BACKOFF = { baseMs: 500, maxMs: 15_000 };
-/** Number of attempts without a message after which an error is reported that may not be a lost connection. */
-const MAX_FAILURES = 5;
+/** Number of attempts in succession after which an error is reported that may not be that of a lost connection. */
+const LASTING_FAILURES = 5;
 /**
  * Time without a message after which a stream is reopened, ms. The server sends a heartbeat after five seconds without
  * another message.
@@ -36,25 +39,28 @@ export function follow<M>(follower: Follower<M>): () => void {
 
 async function run<M>(follower: Follower<M>, stopped: AbortSignal): Promise<void> {
   let failures = 0;
+  /** Attempts in succession that ended with an error that may not be that of a lost connection. */
+  let unclear = 0;
   while (!stopped.aborted && follower.isDone?.() !== true) {
     await visible(stopped);
     if (stopped.aborted) return;
     try {
       await readOnce(follower, stopped, () => {
         failures = 0;
+        if (unclear >= LASTING_FAILURES) follower.onError(undefined);
+        unclear = 0;
       });
       if (follower.isDone?.() === true) return;
     } catch (error) {
       if (stopped.aborted) return;
-      const isRetried =
-        isTransient(error) ||
-        isAbort(error) ||
-        (mayBeLostConnection(error) && failures < MAX_FAILURES);
-      if (!isRetried) {
+      const isTemporary = isTransient(error) || isAbort(error);
+      const isRetried = isTemporary || mayBeLostConnection(error);
+      if (!isTemporary) unclear += 1;
+      if (!isRetried || unclear >= LASTING_FAILURES) {
         follower.onConnected(false);
-        follower.onFailed(error);
-        return;
+        follower.onError(error);
       }
+      if (!isRetried) return;
     }
     follower.onConnected(false);
     if (document.hidden) continue;

@@ -48,7 +48,7 @@ export function PendingApprovals({ children }: { readonly children: ReactNode })
         void queries.invalidateQueries({ queryKey: ['approval', approval.approvalId] });
       },
       onConnected: setLive,
-      onFailed: setError,
+      onError: setError,
     });
   }, [api, mayWatch, queries]);
   const pending = useMemo(() => {

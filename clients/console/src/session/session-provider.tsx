@@ -1,6 +1,14 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { GetCallerResponse } from '@writ/contracts/writ/identity/v1/caller_service_pb';
-import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from 'react';
+import {
+  createContext,
+  type ReactNode,
+  useCallback,
+  useContext,
+  useEffect,
+  useMemo,
+  useState,
+} from 'react';
 import { type Api, createApi } from '../api/api.ts';
 import { isUnauthenticated } from '../api/errors.ts';
 import { storeApiKey, storedApiKey } from './credential.ts';
@@ -80,6 +88,14 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     },
     staleTime: 60_000,
   });
+  useEffect(() => {
+    if (oidc === undefined) return;
+    // The person is forgotten when the issuer refuses to renew the token.
+    const recheck = () => void queries.invalidateQueries({ queryKey: ['caller'] });
+    const opened = oidcManager(oidc);
+    void opened.then(({ events }) => events.addUserUnloaded(recheck));
+    return () => void opened.then(({ events }) => events.removeUserUnloaded(recheck));
+  }, [oidc, queries]);
   const signIn = useCallback((key: string) => {
     storeApiKey(key);
     setApiKey(key);

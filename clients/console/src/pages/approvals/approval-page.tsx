@@ -120,7 +120,7 @@ function Decision({ approval }: { readonly approval: Approval }) {
       );
     }
     return approval.kind === ApprovalKind.RESOLVE ? (
-      <ResolveForm approval={approval} />
+      <ResolveForm key={approval.approvalId} approval={approval} />
     ) : (
       <DecideForm key={approval.approvalId} approval={approval} />
     );

@@ -33,8 +33,13 @@ export function formArguments(
 ): readonly FormArgument[] {
   const values = parsed(argumentsJson);
   const byName = new Map(editable.map((each) => [each.argument, each]));
-  const names = [...new Set([...Object.keys(values), ...byName.keys()])];
-  return names.map((name) => ({ name, value: values[name] ?? null, editable: byName.get(name) }));
+  const given = new Map(Object.entries(values));
+  const names = [...new Set([...given.keys(), ...byName.keys()])];
+  return names.map((name) => ({
+    name,
+    value: given.get(name) ?? null,
+    editable: byName.get(name),
+  }));
 }
 
 /** The field that edits an argument. */

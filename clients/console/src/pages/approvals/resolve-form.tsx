@@ -42,7 +42,7 @@ export function ResolveForm({ approval }: { readonly approval: Approval }) {
         {decide.error !== null && <ErrorNotice error={decide.error} />}
         <Group>
           <Button
-            disabled={outcome === '' || (isDone && !isJson(result))}
+            disabled={outcome === '' || (isDone && !isEmptyOrJson(result))}
             loading={decide.isPending}
             onClick={() =>
               decide.resolve(
@@ -60,7 +60,8 @@ export function ResolveForm({ approval }: { readonly approval: Approval }) {
   );
 }
 
-function isJson(text: string): boolean {
+function isEmptyOrJson(text: string): boolean {
+  if (text.trim() === '') return true;
   try {
     JSON.parse(text);
     return true;

@@ -59,7 +59,7 @@ export function useLiveRun(runId: string): LiveRun {
         timer ??= setTimeout(show, BATCH_MS);
       },
       onConnected: (connected) => setLive(connected || isEnded),
-      onFailed: setError,
+      onError: setError,
       isDone: () => isEnded,
     });
     return () => {

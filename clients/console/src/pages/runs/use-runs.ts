@@ -110,7 +110,7 @@ export function useLiveRuns(filter: RunFilter): LiveRuns {
         timer ??= setTimeout(show, BATCH_MS);
       },
       onConnected: setLive,
-      onFailed: setError,
+      onError: setError,
     });
     return () => {
       stop();
