@@ -32,6 +32,15 @@ describe('heartbeats of a watch of approvals', () => {
     expect(seen.filter((one) => one !== 'heartbeat')).toEqual(['op-1']);
   });
 
+  it('are sent at once if no approval is pending (SV-5, SYS-4)', async () => {
+    const slow = await RefundHarness.start({ config: { watchHeartbeatMs: 600_000 } });
+    onTestFinished(() => slow.close());
+    for await (const { heartbeat } of slow.approvals().watchApprovals({})) {
+      expect(heartbeat).toBe(true);
+      break;
+    }
+  });
+
   it('let the client library resume a silent watch without gaps or duplicates (SV-5, SYS-4)', async () => {
     let connections = 0;
     const wire = await startFaultProxy(() => {

@@ -37,7 +37,7 @@ export async function approve(id: string, options: DecideOptions, io: CliIo): Pr
 
 /**
  * Approves the action with changed arguments.
- * @throws InvalidRequestError INVALID_OPTION for a change that is not argument=value
+ * @throws InvalidRequestError INVALID_OPTION for a change that is not argument=value, or has an inexact number
  */
 export async function edit(
   id: string,
@@ -124,7 +124,7 @@ function changeOf(change: string): readonly [string, unknown] {
   if (hasExactNumbers(text)) return [name, value];
   throw new InvalidRequestError(
     'INVALID_OPTION',
-    `A number of ${name} has too many digits to be sent exactly.`,
+    `A number of ${name} has too many digits to be sent exactly; quote it if it is a text.`,
     { field: name },
   );
 }

@@ -33,8 +33,12 @@ export type FromPlatform =
 export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>): Promise<void> {
   // Ctrl-C sends SIGINT to the whole process group; this process ignores it, because the parent stops it with SIGTERM.
   process.on('SIGINT', () => undefined);
+  // When the terminal closes, the parent ends, and this process stops because it is disconnected.
+  process.on('SIGHUP', () => undefined);
   // The platform continues if what its tools print cannot be written.
-  process.stdout.removeAllListeners('error').on('error', () => undefined);
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.removeAllListeners('error').on('error', () => undefined);
+  }
   const stop = new AbortController();
   process.once('SIGTERM', () => stop.abort());
   process.once('disconnect', () => stop.abort());

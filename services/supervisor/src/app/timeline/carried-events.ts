@@ -111,7 +111,7 @@ function readCarried(
     if (isGenuine(event, run, bytes, mac)) return event;
   }
   telemetry.log.warn(
-    { tenant, run_id: runId, event_id: event?.eventId },
+    { tenant, run_id: runId, ...(event && isId(event.eventId) && { event_id: event.eventId }) },
     'discarded an event from a worker: malformed, wrong run or emitter, or invalid MAC',
   );
   return undefined;
