@@ -14,6 +14,8 @@ export class OidcIssuer {
   /** How the issuer answers requests to renew a token. */
   renewal: 'accept' | 'fail' | 'refuse' = 'accept';
   readonly #keys = generateKeyPairSync('ed25519');
+  /** The refresh tokens that were not used; each can be used once. */
+  readonly #refreshTokens = new Set<string>();
   /** The challenge and the redirect URI of each code that was not redeemed. */
   readonly #codes = new Map<string, { readonly challenge: string; readonly redirectUri: string }>();
   readonly #server = createServer((request, response) => {
@@ -82,7 +84,7 @@ export class OidcIssuer {
 
   #redeem(form: URLSearchParams, response: ServerResponse): void {
     if (form.get('grant_type') === 'refresh_token') {
-      this.#renew(response);
+      this.#renew(form.get('refresh_token') ?? '', response);
       return;
     }
     const code = form.get('code') ?? '';
@@ -101,8 +103,8 @@ export class OidcIssuer {
     json(response, { ...this.#tokens(), id_token: this.#token({ aud: CLIENT_ID }) });
   }
 
-  #renew(response: ServerResponse): void {
-    if (this.renewal === 'accept') {
+  #renew(refreshToken: string, response: ServerResponse): void {
+    if (this.renewal === 'accept' && this.#refreshTokens.delete(refreshToken)) {
       json(response, this.#tokens());
       return;
     }
@@ -111,11 +113,13 @@ export class OidcIssuer {
   }
 
   #tokens(): object {
+    const refreshToken = randomUUID();
+    this.#refreshTokens.add(refreshToken);
     return {
       token_type: 'Bearer',
       expires_in: this.tokenSeconds,
       access_token: this.#token({ aud: AUDIENCE, tenant: 'default', roles: ['auditor'] }),
-      refresh_token: randomUUID(),
+      refresh_token: refreshToken,
     };
   }
 

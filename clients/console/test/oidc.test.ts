@@ -55,12 +55,16 @@ it.runIf(hasBrowser())(
     issuer.tokenSeconds = 1;
     const { page, context } = await signedIn(issuer);
     issuer.renewal = 'fail';
+    await page.waitForFunction(() => {
+      const user =
+        Object.values(sessionStorage).find((item) => item.includes('expires_at')) ?? '{}';
+      return JSON.parse(user).expires_at <= Math.floor(Date.now() / 1_000);
+    });
     await page.getByRole('link', { name: 'Audit' }).click();
-    await page.getByText('The issuer did not renew the sign-in.').first().waitFor();
+    await page.getByText('The issuer did not renew the sign-in').first().waitFor();
     issuer.renewal = 'accept';
     await page.reload();
     await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
-    await page.getByText('The issuer did not renew the sign-in.').waitFor({ state: 'detached' });
     issuer.renewal = 'refuse';
     await page.getByRole('link', { name: 'Runs' }).click();
     await page.getByRole('heading', { name: 'Sign in to Writ' }).waitFor();

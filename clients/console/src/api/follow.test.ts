@@ -51,7 +51,7 @@ it('reports an error that lasts, and may not be that of a lost connection, while
   const error = new ConnectError('unsupported content type text/html', Code.Unknown);
   const unavailable = new ConnectError('The server is restarting.', Code.Unavailable);
   // Errors of a lost connection neither count nor are reported.
-  const errors = [unavailable, error, error, unavailable, error, error, error, error];
+  const errors = [unavailable, error, error, unavailable, error, error, error, unavailable, error];
   const reported: unknown[] = [];
   let opened = 0;
   follow<number>({
@@ -68,5 +68,5 @@ it('reports an error that lasts, and may not be that of a lost connection, while
   });
   await vi.runAllTimersAsync();
   expect(reported).toEqual([error, error, undefined]);
-  expect(opened).toBe(9);
+  expect(opened).toBe(10);
 });

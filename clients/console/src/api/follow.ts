@@ -18,7 +18,7 @@ export interface Follower<M> {
 }
 
 const BACKOFF = { baseMs: 500, maxMs: 15_000 };
-/** Number of attempts in succession after which an error is reported that may not be that of a lost connection. */
+/** Number of errors without a message after which an error is reported that may not be that of a lost connection. */
 const LASTING_FAILURES = 5;
 /**
  * Time without a message after which a stream is reopened, ms. The server sends a heartbeat after five seconds without
@@ -39,7 +39,7 @@ export function follow<M>(follower: Follower<M>): () => void {
 
 async function run<M>(follower: Follower<M>, stopped: AbortSignal): Promise<void> {
   let failures = 0;
-  /** Attempts in succession that ended with an error that may not be that of a lost connection. */
+  /** Errors since the last message that may not be those of a lost connection. */
   let unclear = 0;
   while (!stopped.aborted && follower.isDone?.() !== true) {
     await visible(stopped);
@@ -56,7 +56,7 @@ async function run<M>(follower: Follower<M>, stopped: AbortSignal): Promise<void
       const isTemporary = isTransient(error) || isAbort(error);
       const isRetried = isTemporary || mayBeLostConnection(error);
       if (!isTemporary) unclear += 1;
-      if (!isRetried || unclear >= LASTING_FAILURES) {
+      if (!isRetried || (!isTemporary && unclear >= LASTING_FAILURES)) {
         follower.onConnected(false);
         follower.onError(error);
       }

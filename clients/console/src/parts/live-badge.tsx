@@ -1,6 +1,6 @@
 import { Badge } from '@mantine/core';
 
-/** Whether the stream of a page is connected. With an error, it is not opened again. */
+/** Whether the stream of a page is connected; with an error, it is not opened again, or the error lasts. */
 export function LiveBadge({
   isLive,
   error,

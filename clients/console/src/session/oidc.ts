@@ -12,39 +12,46 @@ export interface OidcSignIn {
 /** Path to which the issuer returns; the callback has the code in its query. */
 export const CALLBACK_PATH = '/signed-in';
 
-/** Errors with which an issuer refuses a renewal (RFC 6749 section 5.2, OpenID Connect Core 1.0 section 3.1.2.6). */
-const REFUSALS = [
-  'invalid_grant',
-  'invalid_client',
-  'unauthorized_client',
-  'access_denied',
-  'login_required',
-  'interaction_required',
-  'consent_required',
-];
+/** Errors with which an issuer does not refuse a renewal (RFC 6749, RFC 8628). */
+const TEMPORARY = ['server_error', 'temporarily_unavailable', 'slow_down'];
+const TIMEOUT_SECONDS = 10;
 
 let manager: Promise<UserManager> | undefined;
 let renewal: Promise<string | undefined> | undefined;
 
 /** The client of the issuer: authorization code with PKCE, tokens in the session storage of the tab. */
 export function oidcManager(settings: OidcSignIn): Promise<UserManager> {
-  manager ??= import('oidc-client-ts').then(
-    (oidc) =>
-      new oidc.UserManager({
-        authority: settings.issuer,
-        client_id: settings.client_id,
-        scope: settings.scope,
-        redirect_uri: `${location.origin}${CALLBACK_PATH}`,
-        post_logout_redirect_uri: `${location.origin}/`,
-        response_type: 'code',
-        extraQueryParams: { audience: settings.audience },
-        userStore: new oidc.WebStorageStateStore({ store: sessionStorage }),
-        stateStore: new oidc.WebStorageStateStore({ store: sessionStorage }),
-        automaticSilentRenew: false,
-        loadUserInfo: false,
-      }),
-  );
+  manager ??= createManager(settings).catch((error: unknown) => {
+    // The next call loads the module again.
+    manager = undefined;
+    throw error;
+  });
   return manager;
+}
+
+async function createManager(settings: OidcSignIn): Promise<UserManager> {
+  const { UserManager, WebStorageStateStore } = await import('oidc-client-ts');
+  return new UserManager({
+    authority: settings.issuer,
+    client_id: settings.client_id,
+    scope: settings.scope,
+    redirect_uri: `${location.origin}${CALLBACK_PATH}`,
+    post_logout_redirect_uri: `${location.origin}/`,
+    response_type: 'code',
+    extraQueryParams: { audience: settings.audience },
+    userStore: new WebStorageStateStore({ store: sessionStorage }),
+    stateStore: new WebStorageStateStore({ store: sessionStorage }),
+    automaticSilentRenew: false,
+    loadUserInfo: false,
+    requestTimeoutInSeconds: TIMEOUT_SECONDS,
+  });
+}
+
+/** Forgets the person, also if a renewal is in progress. */
+export async function forgetOidcUser(settings: OidcSignIn): Promise<void> {
+  const oidc = await oidcManager(settings);
+  await renewal?.catch(() => undefined);
+  await oidc.removeUser();
 }
 
 /**
@@ -69,10 +76,10 @@ async function renewed(
   { refresh_token: refreshToken }: User,
 ): Promise<string | undefined> {
   try {
-    if (refreshToken !== undefined) return (await oidc.signinSilent())?.access_token;
+    if (refreshToken !== undefined) return await silently(oidc);
   } catch (error) {
     if (!isRefusal(error)) {
-      const message = 'The issuer did not renew the sign-in. The console tries again.';
+      const message = 'The issuer did not renew the sign-in; retry.';
       throw new ConnectError(message, Code.Unavailable, undefined, undefined, error);
     }
   }
@@ -80,6 +87,13 @@ async function renewed(
   return undefined;
 }
 
+async function silently(oidc: UserManager): Promise<string | undefined> {
+  // Without this option, the request has no timeout.
+  const user = await oidc.signinSilent({ silentRequestTimeoutInSeconds: TIMEOUT_SECONDS });
+  return user?.access_token;
+}
+
+/** Whether an issuer has answered with an OAuth error that another attempt would get as well. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof Error && 'error' in error && REFUSALS.includes(String(error.error));
+  return error instanceof Error && 'error' in error && !TEMPORARY.includes(String(error.error));
 }

@@ -12,7 +12,10 @@ import {
 import { type Api, createApi } from '../api/api.ts';
 import { isUnauthenticated } from '../api/errors.ts';
 import { storeApiKey, storedApiKey } from './credential.ts';
-import { type OidcSignIn, oidcManager, oidcToken } from './oidc.ts';
+import { forgetOidcUser, type OidcSignIn, oidcManager, oidcToken } from './oidc.ts';
+
+/** Queries without data of a tenant. */
+const KEPT = ['config', 'caller'];
 
 /** The contents of /console.json. */
 export interface ConsoleConfig {
@@ -90,11 +93,15 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   });
   useEffect(() => {
     if (oidc === undefined) return;
-    // The person is forgotten when the issuer refuses to renew the token.
-    const recheck = () => void queries.invalidateQueries({ queryKey: ['caller'] });
-    const opened = oidcManager(oidc);
-    void opened.then(({ events }) => events.addUserUnloaded(recheck));
-    return () => void opened.then(({ events }) => events.removeUserUnloaded(recheck));
+    // The person is forgotten when the issuer refuses to renew the token. The next person must not see cached data.
+    const forget = () => {
+      queries.removeQueries({ predicate: ({ queryKey }) => !KEPT.includes(String(queryKey[0])) });
+      void queries.invalidateQueries({ queryKey: ['caller'] });
+    };
+    // A failure to load the module is reported by the calls that need it.
+    const opened = oidcManager(oidc).catch(() => undefined);
+    void opened.then((manager) => manager?.events.addUserUnloaded(forget));
+    return () => void opened.then((manager) => manager?.events.removeUserUnloaded(forget));
   }, [oidc, queries]);
   const signIn = useCallback((key: string) => {
     storeApiKey(key);
@@ -105,7 +112,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     storeApiKey(undefined);
     setApiKey(undefined);
     setAttempt((count) => count + 1);
-    if (oidc !== undefined) void oidcManager(oidc).then((manager) => manager.removeUser());
+    if (oidc !== undefined) void forgetOidcUser(oidc);
     queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'config' });
   }, [oidc, queries]);
   const session = useMemo((): Session => {

@@ -64,6 +64,20 @@ describe('the public gate', () => {
     });
   });
 
+  it('counts reads of halts by auditors separately from halts, and limits them (BD-2)', async () => {
+    const roles = { auditor: ['auditor'], admin: ['admin'] } as const;
+    const verify = (key: string): Person | undefined => {
+      const role = key === 'writ_admin' ? 'admin' : 'auditor';
+      return { subject: role, tenant: 'acme', roles: roles[role] };
+    };
+    const gate = publicGate({ apiKeys: { verify }, clock: new ManualClock() });
+    const { listHalts } = ControlService.method;
+    const list = (key: string) => gate({ ...call(key), method: listHalts });
+    for (let read = 0; read < 40; read += 1) await list('writ_auditor');
+    await expect(list('writ_auditor')).rejects.toMatchObject({ reason: 'RATE_LIMITED' });
+    await list('writ_admin');
+  });
+
   it('verifies only tokens that are not API keys with the issuer (SYS-4)', async () => {
     const verified: string[] = [];
     const oidc = {

@@ -47,7 +47,7 @@ export function ResolveForm({ approval }: { readonly approval: Approval }) {
             onClick={() =>
               decide.resolve(
                 isDone ? ResolvedOutcome.DONE : ResolvedOutcome.NOT_DONE,
-                isDone ? result : '',
+                isDone ? result.trim() : '',
                 comment,
               )
             }

@@ -72,7 +72,7 @@ export function useRuns(filter: RunFilter) {
 export interface LiveRuns {
   /** Whether the stream is connected. */
   readonly isLive: boolean;
-  /** The error after which it is not opened again. */
+  /** An error after which it is not opened again, or that lasts. */
   readonly error: unknown;
 }
 
