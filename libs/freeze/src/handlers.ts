@@ -16,7 +16,7 @@ export interface FreezeParts<DB extends FreezesDatabase> {
   readonly clock: Clock;
   readonly log: Logger;
   readonly calls: FreezableCalls;
-  /** Reads the calls in flight within a scope from the store; `owner` is the replica that makes the call. */
+  /** Reads the calls in flight within a scope with `db`; `owner` is the replica that makes the call. */
   readonly callsInStore: (
     db: SharedStore<DB>['db'],
     scope: Scope,

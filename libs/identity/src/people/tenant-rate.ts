@@ -19,6 +19,7 @@ const MAX_TENANTS = 10_000;
 
 /**
  * Creates a rate limiter per tenant: a token bucket of `burst` tokens that refills by `perSecond`.
+ * @param errorOf returns the error of a rejected call
  * @throws OverloadedError RATE_LIMITED with `retry_after_ms` (from the function it returns)
  */
 export function tenantRateLimit(

@@ -50,7 +50,7 @@ describe('StoreAvailability', () => {
     expect(changes).toEqual([false, true, false]);
   });
 
-  it('does not blame the database for the first check that this process delayed (SYS-4)', async () => {
+  it('does not report an unavailable database after the first check that this process delayed (SYS-4)', async () => {
     const { database, changes, pass } = start();
     database.push(hangs);
     await pass(1_000);

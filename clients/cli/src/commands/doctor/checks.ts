@@ -47,9 +47,9 @@ export async function checkPlatform(
 }
 
 /**
- * Checks that agent-proxy responds at WRIT_AGENT_PROXY_URL, the base URL that IssueRunToken returns with a token; returns no result if the
- * variable is not set. The check sends no token. agent-proxy rejects such a request with HTTP 401, so this status shows
- * that it responds.
+ * Checks that agent-proxy responds at WRIT_AGENT_PROXY_URL, the base URL that IssueRunToken returns with a token; returns
+ * no result if the variable is not set. The check sends no token. agent-proxy rejects such a request with HTTP 401, so
+ * this status shows that it responds.
  */
 export async function checkAgentProxy({
   env,
