@@ -4,6 +4,7 @@ import {
   DeadlineError,
   InternalError,
   InvalidRequestError,
+  isWritError,
   UnavailableError,
 } from '@writ/kernel';
 import { diskFull } from '../disk-full.ts';
@@ -30,13 +31,14 @@ export function endsConnection(error: unknown): boolean {
 }
 
 /**
- * Translates an error of PostgreSQL for the database `label`. Constraint violations, invalid queries and rejected
- * credentials pass through unchanged, so that `isUniqueViolation` can recognize unique violations.
+ * Translates an error of PostgreSQL for the database `label`. Errors that are already translated, constraint violations,
+ * invalid queries and rejected credentials pass through unchanged, so that `isUniqueViolation` can recognize unique
+ * violations.
  * @param server host and port for the log; added to the cause of STORE_UNREACHABLE instead of the message, because
  *   callers receive the message
  */
 export function translatePostgresError(error: unknown, label: string, server: string): unknown {
-  if (error instanceof InternalError) return error;
+  if (isWritError(error)) return error;
   const cause = { cause: error };
   const state = sqlStateOf(error);
   const metadata = state === undefined ? {} : { sqlstate: state };
