@@ -18,6 +18,7 @@ import { policyCommands } from './policy/index.ts';
 import { poolCommands } from './pools/index.ts';
 import { recoverCommands } from './recover/index.ts';
 import { runCommand, runCommands } from './runs/index.ts';
+import { signingKeyCommands } from './signing-keys/index.ts';
 import { toolCommands } from './tools/index.ts';
 import { usageCommands } from './usage/index.ts';
 
@@ -40,6 +41,7 @@ export const COMMANDS: readonly CommandGroup[] = [
   certsCommands,
   gatewayCommands,
   keyCommands,
+  signingKeyCommands,
   notificationCommands,
   observeCommands,
   policyCommands,

@@ -206,6 +206,48 @@ describe('signer', () => {
     expect(keyIds(two)).toEqual(keyIds(one));
   });
 
+  it('revokes the signing key: a replica rejects its tokens within a second (SV-6)', async () => {
+    const clock = new ManualClock();
+    const keyDir = tempDir();
+    const openOne = () => openSigner({ service: 'supervisor', keyDir, clock });
+    const [one, two] = [await openOne(), await openOne()];
+    const verifier = createVerifier({ trust: trustSigners(two), clock });
+    const sign = () =>
+      one.sign('writ', { audience: 'tool-gateway', claims: CLAIMS.writ, ttlMs: 60_000 });
+    const verify = ({ token }: { token: string }) =>
+      verifier.verify('writ', token, { issuer: 'supervisor', audience: 'tool-gateway' });
+    const before = await sign();
+    await verify(before);
+    const [leaked = ''] = keyIds(one);
+    expect(await one.revoke(leaked)).toBe(true);
+    expect(keyIds(one)).toEqual([expect.not.stringMatching(leaked), leaked]);
+    const after = await sign();
+    clock.advance(1_000);
+    await expect(verify(before)).rejects.toMatchObject({
+      reason: 'TOKEN_INVALID',
+      metadata: { check: 'kid' },
+    });
+    await verify(after);
+  });
+
+  it('revokes a retired key, but never extends the validity of a key (SV-6)', async () => {
+    const world = await createWorld();
+    const { supervisor } = world.signers;
+    const [old = ''] = keyIds(supervisor);
+    await supervisor.rotate();
+    const [signing] = supervisor.publicKeys();
+    world.clock.advance(1_000);
+    expect(await supervisor.revoke(old)).toBe(true);
+    const revokedAt = world.clock.now();
+    world.clock.advance(1_000);
+    expect(await supervisor.revoke(old)).toBe(true);
+    const [current, revoked, ...others] = supervisor.publicKeys();
+    expect([current, others]).toEqual([signing, []]);
+    expect(revoked?.notAfter).toEqual(revokedAt);
+    expect(await supervisor.revoke('key-0')).toBe(false);
+    expect(keyIds(await open(world.keyDir))).toEqual([signing?.keyId, old]);
+  });
+
   it('keeps all keys when two replicas rotate concurrently', async () => {
     const keyDir = tempDir();
     const [one, two] = await Promise.all([open(keyDir), open(keyDir)]);

@@ -11,7 +11,14 @@ import {
   type TokenKind,
 } from '../tokens/token-kinds.ts';
 import { privateKey, publicKey, signCompact } from './ed25519.ts';
-import { newKey, openKeyFile, readKeyFile, type StoredKeys, writeKeyFile } from './key-file.ts';
+import {
+  newKey,
+  openKeyFile,
+  readKeyFile,
+  type StoredKey,
+  type StoredKeys,
+  writeKeyFile,
+} from './key-file.ts';
 import { badFile, fileStamp, whileLocked } from './private-file.ts';
 
 /** Options of {@link Signer.sign}. */
@@ -47,6 +54,8 @@ export interface PublicKey {
 export interface Signer {
   readonly service: ServiceName;
   readonly clock: Clock;
+  /** Id of the signing key. */
+  readonly keyId: string;
   /**
    * Signs a token of `kind`.
    * @throws InvalidRequestError INVALID_CLAIMS or INVALID_ID naming the field, TOKEN_TOO_LARGE naming the limit
@@ -60,8 +69,17 @@ export interface Signer {
    * @throws ConflictError FILE_LOCKED; InvalidRequestError INVALID_FILE
    */
   rotate(options?: { readonly vouchForMs?: number }): Promise<void>;
-  /** Reloads the key file if another process has changed it. Each call compares the metadata of the file. */
-  refresh(): Promise<void>;
+  /**
+   * Expires a key now, for example because it was leaked: tokens signed with it become invalid. If it is the signing
+   * key, a new one replaces it. Returns false if the service has no key `keyId`.
+   * @throws ConflictError FILE_LOCKED; InvalidRequestError INVALID_FILE
+   */
+  revoke(keyId: string): Promise<boolean>;
+  /**
+   * Reloads the key file if another process has changed it, by the metadata of the file.
+   * @param maxAgeMs the metadata is not read again if it was read within this time, ms; default 0
+   */
+  refresh(maxAgeMs?: number): Promise<void>;
 }
 
 /** Options of {@link openSigner}. */
@@ -82,8 +100,8 @@ export interface SignerOptions {
  * key stays valid for this time.
  */
 export const LONGEST_TTL_MS = 30 * 24 * 60 * 60 * 1000;
-/** Minimum interval between checks of {@link Signer.sign} for a key rotation by another process, ms. */
-const POLL_INTERVAL_MS = 1_000;
+/** Minimum interval between checks for a changed key file, ms, by {@link Signer.sign} and by verifiers. */
+export const POLL_INTERVAL_MS = 1_000;
 /** Maximum attempts to acquire the lock when {@link Signer.sign} waits for the rotation. */
 const LOCK_ATTEMPTS_WHEN_DUE = 20;
 /** Delay before a failed rotation is retried, ms. */
@@ -128,7 +146,7 @@ class FileSigner implements Signer {
   }
 
   async sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken> {
-    await this.#poll();
+    await this.refresh(POLL_INTERVAL_MS);
     await this.#rotateWhenDue();
     const { stored, signing } = this.#keys();
     const rules = KIND_RULES[kind];
@@ -163,6 +181,10 @@ class FileSigner implements Signer {
     return { token, id, expireTime };
   }
 
+  get keyId(): string {
+    return this.#keys().stored[0].keyId;
+  }
+
   publicKeys(): readonly PublicKey[] {
     return this.#keys().stored.map(({ keyId, x, notBefore, notAfter }) => ({
       keyId,
@@ -174,6 +196,26 @@ class FileSigner implements Signer {
 
   async rotate(options: { readonly vouchForMs?: number } = {}): Promise<void> {
     await this.#rotate(options.vouchForMs ?? LONGEST_TTL_MS, false);
+  }
+
+  async revoke(keyId: string): Promise<boolean> {
+    return await whileLocked(this.#file, async () => {
+      const now = this.clock.now();
+      const stored = await readKeyFile(this.#file);
+      if (!stored.some((key) => key.keyId === keyId)) return false;
+      const [{ d, ...signing }, ...retired] = stored;
+      const expire = (key: StoredKey): StoredKey => {
+        const isRevoked = key.keyId === keyId && (key.notAfter === undefined || key.notAfter > now);
+        return isRevoked ? { ...key, notAfter: now } : key;
+      };
+      const keys: StoredKeys =
+        signing.keyId === keyId
+          ? [await newKey(now), expire(signing), ...retired]
+          : [{ ...signing, d }, ...retired.map(expire)];
+      writeKeyFile(this.#file, keys);
+      await this.load(() => readKeyFile(this.#file));
+      return true;
+    });
   }
 
   #isDue([{ notBefore }]: StoredKeys): boolean {
@@ -216,12 +258,10 @@ class FileSigner implements Signer {
     );
   }
 
-  async #poll(): Promise<void> {
-    if (this.clock.monotonicMs() - this.#checkedAt >= POLL_INTERVAL_MS) await this.refresh();
-  }
-
-  async refresh(): Promise<void> {
-    this.#checkedAt = this.clock.monotonicMs();
+  async refresh(maxAgeMs = 0): Promise<void> {
+    const now = this.clock.monotonicMs();
+    if (now - this.#checkedAt < maxAgeMs) return;
+    this.#checkedAt = now;
     if (fileStamp(this.#file) === this.#keys().stamp) return;
     try {
       await this.load(() => readKeyFile(this.#file));

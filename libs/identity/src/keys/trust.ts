@@ -1,7 +1,7 @@
 import { isWritError, UnavailableError } from '@writ/kernel';
 import type { ServiceName } from '../services/names.ts';
 import { type Key, publicKey } from './ed25519.ts';
-import type { PublicKey, Signer } from './signer.ts';
+import { POLL_INTERVAL_MS, type PublicKey, type Signer } from './signer.ts';
 
 /** A trusted public key. */
 export interface TrustedKey {
@@ -48,12 +48,13 @@ export function trustSigners(...signers: readonly Signer[]): Trust {
 }
 
 /**
- * Returns a function that looks up keys in a local signer. For an unknown key id the signer reloads its file, because
- * another replica may have added the key.
+ * Returns a function that looks up keys in a local signer. The signer reloads a changed file within a second, because a
+ * key may have been revoked, and at once for an unknown key id, because another replica may have added the key.
  */
 export function signerKeys(signer: Signer): (keyId: string) => Promise<TrustedKey | undefined> {
   const imported = new Map<string, Key>();
   return async (keyId) => {
+    await signer.refresh(POLL_INTERVAL_MS);
     const find = () => signer.publicKeys().find((key) => key.keyId === keyId);
     if (find() === undefined) await signer.refresh();
     const found = find();

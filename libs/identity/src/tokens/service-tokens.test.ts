@@ -38,6 +38,22 @@ describe('service tokens', () => {
     await expect(verifier.verify('service', await token(), of)).resolves.toBeDefined();
   });
 
+  it('are renewed when the signing key was revoked (SV-6)', async () => {
+    const { signers, verifier } = await createWorld();
+    const { supervisor } = signers;
+    const token = serviceTokens(supervisor, { audience: 'tool-gateway', replica: 'r1' });
+    const verify = async () =>
+      await verifier.verify('service', await token(), {
+        issuer: 'supervisor',
+        audience: 'tool-gateway',
+      });
+    const before = await verify();
+    await supervisor.revoke(supervisor.keyId);
+    const after = await verify();
+    expect(after.id).not.toBe(before.id);
+    expect((await verify()).id).toBe(after.id);
+  });
+
   it('are requested again after a failure', async () => {
     const { signers } = await createWorld();
     let fail = true;
@@ -49,8 +65,10 @@ describe('service tokens', () => {
         if (fail) throw new Error('The disk is full.');
         return { token: 'good', id: 'tok_1', expireTime: new Date() };
       },
+      keyId: 'key-1',
       publicKeys: () => [],
       rotate: async () => undefined,
+      revoke: async () => false,
       refresh: async () => undefined,
     };
     const token = serviceTokens(signer, { audience: 'tool-gateway', replica: 'r1' });

@@ -15,8 +15,9 @@ export interface ServiceTokenOptions {
 const SERVICE_TOKEN_TTL_MS = 10 * 60 * 1000;
 
 /**
- * Returns a function that returns the service token for one audience, cached and renewed at half of its
- * lifetime. Pass it to a client as `serviceToken`.
+ * Returns a function that returns the service token for one audience. The token is cached, and renewed at half of its
+ * lifetime or when the signing key was replaced, because the old key may have been revoked. Pass the function to a
+ * client as `serviceToken`.
  */
 export function serviceTokens(
   signer: Signer,
@@ -24,6 +25,7 @@ export function serviceTokens(
 ): () => Promise<string> {
   let latest: Promise<SignedToken> | undefined;
   let renewAt = Number.NEGATIVE_INFINITY;
+  let keyId: string | undefined;
 
   const renew = (now: number): Promise<SignedToken> => {
     const pending = signer.sign('service', {
@@ -32,6 +34,8 @@ export function serviceTokens(
       ttlMs: SERVICE_TOKEN_TTL_MS,
     });
     renewAt = now + SERVICE_TOKEN_TTL_MS / 2;
+    // If the signature uses a newer key than this one, the next call renews the token once more.
+    keyId = signer.keyId;
     // A failure rejects the current callers; the next call retries.
     pending.catch(() => {
       if (latest === pending) latest = undefined;
@@ -42,8 +46,8 @@ export function serviceTokens(
   return async () => {
     const now = signer.clock.now().getTime();
     // After the clock was set back, the cached token would have been issued in the future.
-    if (latest === undefined || now >= renewAt || now < renewAt - SERVICE_TOKEN_TTL_MS / 2)
-      latest = renew(now);
+    const isCurrent = now < renewAt && now >= renewAt - SERVICE_TOKEN_TTL_MS / 2;
+    if (latest === undefined || !isCurrent || keyId !== signer.keyId) latest = renew(now);
     return (await latest).token;
   };
 }
