@@ -26,7 +26,7 @@ export interface AnswerRequest {
 export interface Answered {
   readonly row: ApprovalRow;
   /** The revised arguments; set when the approval stays pending because a rule of the policy revised the arguments. */
-  readonly proposal?: JsonObject;
+  readonly revisedArguments?: JsonObject;
 }
 
 /** The RPC under which answers are recorded for idempotency. */

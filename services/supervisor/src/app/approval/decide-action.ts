@@ -7,7 +7,11 @@ import {
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { EDITS_FIELD } from '../../domain/approval/editable-arguments.ts';
 import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
-import { type Edits, judgeYes, type YesOutcome } from '../../domain/approval/judge-answer.ts';
+import {
+  type ApprovalCheck,
+  checkApproval,
+  type Edits,
+} from '../../domain/approval/judge-answer.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { haltedError } from '../../domain/halt/halt.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
@@ -29,14 +33,15 @@ import {
   DECIDE_APPROVAL,
   isRepeat,
 } from './answer-request.ts';
-import { type PendingApproval, settleNo, settleYes } from './settle-action.ts';
+import { type PendingApproval, settleApproved, settleNotApproved } from './settle-action.ts';
 
 /**
  * Approves or rejects an action (SV-5).
- * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED and the errors of judgeYes
+ * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED
  * @throws InvalidRequestError REQUEST_ID_REUSED, INVALID_ARGUMENTS and the errors of parseJsonStrict
- * @throws PermissionDeniedError FOUR_EYES_REQUIRED, APPROVAL_ARGUMENT_LOCKED, APPROVAL_CAP_MISSING
+ * @throws PermissionDeniedError FOUR_EYES_REQUIRED
  * @throws UnavailableError TOOL_LIST_UNAVAILABLE: an approval needs the definition of the tool (SYS-4)
+ * @throws the errors of {@link checkApproval}
  */
 export async function decideAction(
   context: SupervisorContext,
@@ -47,9 +52,9 @@ export async function decideAction(
   if (approval.state !== 'pending') throw alreadyDecided(approval);
   const action = actionFrom(approval.action);
   const edits = editsOf(request);
-  const isYes = request.answer.kind !== 'reject';
+  const isApproving = request.answer.kind !== 'reject';
   const tool =
-    isYes && action?.kind === 'tool'
+    isApproving && action?.kind === 'tool'
       ? await context.peers.toolGateway.tool(action.name)
       : undefined;
   const { answered, refusal } = await transact(context, (tx) => decide(tx, request, edits, tool), {
@@ -82,46 +87,46 @@ async function decide(
   const decision = await loadDecision(trx, callKeyOf(row));
   const key = { tenant, runId: row.run_id, instance: row.instance };
   const subject = await subjectOf(trx, await loadAgent(trx, key));
-  const isYes = request.answer.kind !== 'reject';
+  const isApproving = request.answer.kind !== 'reject';
   await assertAlive(trx, subject);
-  // While a halt is in force, the approval cannot be given and does not expire. It can be rejected, because nothing is
-  // executed after a rejection (SV-9).
-  if (isYes) await assertNotHalted(trx, key);
+  // While a halt is in force, the action cannot be approved and the approval does not expire. The action can be
+  // rejected, because nothing is executed after a rejection (SV-9).
+  if (isApproving) await assertNotHalted(trx, key);
   const pending: PendingApproval = { approval: row, decision, subject };
   if (hasExpired(row, at)) {
     const halt = await unresumedHalt(trx, key);
     if (halt === undefined) {
-      const expired = await settleNo(tx, pending, undefined);
+      const expired = await settleNotApproved(tx, pending, undefined);
       return { answered: { row: expired }, refusal: alreadyDecided(expired) };
     }
-    if (isYes) throw haltedError(halt);
+    if (isApproving) throw haltedError(halt);
   }
-  if (isYes) {
+  if (isApproving) {
     const decider = { subject: approver, runStartedBy: row.run_created_by, tool: row.tool };
     assertFourEyes(context.policy, decider, context.config);
   }
-  let yes: Extract<YesOutcome, { kind: 'go' }> | undefined;
+  let allowed: Extract<ApprovalCheck, { kind: 'allowed' }> | undefined;
   const facts = await loadFacts(trx, key, context.policy);
-  if (isYes) {
+  if (isApproving) {
     const action = actionFrom(row.action);
     if (action === undefined) throw alreadyDecided(row);
     const activeMs = activeMsAt(clockOf(subject.agent), at);
-    const outcome = judgeYes(
+    const check = checkApproval(
       context.policy,
       { action, edits, approver: approverOf(request.person), ruleId: row.rule_id },
       tool,
       { ...situationOf(subject, facts, activeMs), effects: await effectsFor(tx, subject) },
     );
-    if (outcome.kind === 'proposal') return { answered: { row, proposal: outcome.args } };
-    yes = outcome;
+    if (check.kind === 'revised') return { answered: { row, revisedArguments: check.args } };
+    allowed = check;
   }
   const { requestId, digest } = request;
   const recorded = { tenant, subject: approver, method: DECIDE_APPROVAL, requestId, digest };
   await rememberRequest(trx, recorded, at);
   const settled =
-    yes === undefined
-      ? await settleNo(tx, pending, request)
-      : await settleYes(tx, pending, { request, yes, tool, facts });
+    allowed === undefined
+      ? await settleNotApproved(tx, pending, request)
+      : await settleApproved(tx, pending, { request, allowed, tool, facts });
   return { answered: { row: settled } };
 }
 

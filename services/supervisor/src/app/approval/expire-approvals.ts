@@ -12,7 +12,7 @@ import { unresumedHalt } from '../../store/halt/lifted-halts.ts';
 import { callKeyOf, loadDecision, saveDecision } from '../../store/review/decisions.ts';
 import { isAlive, subjectOf } from '../review/review-subject.ts';
 import { publishApproval } from './publish-approval.ts';
-import { type PendingApproval, settleNo } from './settle-action.ts';
+import { type PendingApproval, settleNotApproved } from './settle-action.ts';
 
 const PAGE_SIZE = 100;
 
@@ -63,7 +63,7 @@ async function expire(tx: Tx, approval: ApprovalRow): Promise<void> {
   // The resume of the run extends the approval by the halted time.
   if ((await unresumedHalt(trx, subject.key)) !== undefined) return;
   const pending: PendingApproval = { approval, decision, subject };
-  if (approval.kind === 'action') await settleNo(tx, pending, undefined);
+  if (approval.kind === 'action') await settleNotApproved(tx, pending, undefined);
   else await leaveUnknown(tx, pending);
 }
 

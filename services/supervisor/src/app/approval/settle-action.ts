@@ -1,6 +1,6 @@
 import { applyPending, type Facts, factValues } from '@writ/policy';
 import type { Tx } from '../../context.ts';
-import type { YesOutcome } from '../../domain/approval/judge-answer.ts';
+import type { ApprovalCheck } from '../../domain/approval/judge-answer.ts';
 import { factCallId } from '../../domain/facts/settle-receipt.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
@@ -24,31 +24,31 @@ export interface PendingApproval {
 }
 
 /** An approving answer that policy and caps allow. */
-export interface GivenYes {
+export interface AllowedAnswer {
   readonly request: AnswerRequest;
-  readonly yes: Extract<YesOutcome, { kind: 'go' }>;
+  readonly allowed: Extract<ApprovalCheck, { kind: 'allowed' }>;
   readonly tool: ReviewedTool | undefined;
   readonly facts: Facts;
 }
 
 /**
  * Approves the action. The action then counts towards every cap, so that the second of two approvals that together
- * exceed a cap is refused. An approved final ends its agent (SV-3, SV-5). Returns the updated approval.
+ * exceed a cap is refused. An approved final answer ends its agent (SV-3, SV-5). Returns the updated approval.
  */
-export async function settleYes(
+export async function settleApproved(
   tx: Tx,
   pending: PendingApproval,
-  { request, yes, tool, facts }: GivenYes,
+  { request, allowed, tool, facts }: AllowedAnswer,
 ): Promise<ApprovalRow> {
   const { trx, at, context } = tx;
   const { policy } = context;
   const { approval, decision, subject } = pending;
   const key = callKeyOf(decision);
-  const { action } = yes;
+  const { action } = allowed;
   const after = applyPending(policy, facts, factCallId(key), action);
   if (after !== facts) await saveFacts(trx, key, after);
   const unedited = decision.revised_action === null ? 'original' : 'supervisor_revised';
-  const columns = executionColumns(action, yes.edited ? 'human_revised' : unedited, tool);
+  const columns = executionColumns(action, allowed.edited ? 'human_revised' : unedited, tool);
   const settled = await settle(tx, pending, {
     decision: {
       ...columns,
@@ -60,7 +60,7 @@ export async function settleYes(
       state: 'approved',
       approved: true,
       executed_action: columns.executed_action,
-      basis: yes.basis,
+      basis: allowed.basis,
       ...answerColumns(request),
     },
   });
@@ -73,8 +73,8 @@ export async function settleYes(
   return settled;
 }
 
-/** Rejects the action: on request, or without a request because the approval expired (SV-5). */
-export async function settleNo(
+/** Records that the action is not approved: rejected by `request`, or expired if `request` is undefined (SV-5). */
+export async function settleNotApproved(
   tx: Tx,
   pending: PendingApproval,
   request: AnswerRequest | undefined,

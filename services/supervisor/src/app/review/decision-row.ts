@@ -12,8 +12,8 @@ import { encodeDecision } from '../../wire/timeline.ts';
 import { approvalIdOf } from '../approval/open-approval.ts';
 import type { ReviewSubject } from './review-subject.ts';
 
-/** A judgement with the other values of its decision row. */
-export interface Ruling {
+/** The judgement on a proposal, and the other values from which its decision row is created. */
+export interface DecisionInput {
   readonly proposal: Proposal;
   readonly judgement: Judgement;
   readonly tool: ReviewedTool | undefined;
@@ -22,7 +22,7 @@ export interface Ruling {
    * otherwise.
    */
   readonly rawText: string | undefined;
-  /** Zero for the first composed final of the agent, which does not count as a step (SV-1). */
+  /** Zero for the first composed final answer of the agent, which does not count as a step (SV-1). */
   readonly step: number;
   /** The facts before the action. */
   readonly facts: Facts;
@@ -40,11 +40,11 @@ export type ExecutionColumns = Pick<
 export function decisionRow(
   { context: { policy }, at }: Tx,
   subject: ReviewSubject,
-  ruling: Ruling,
+  input: DecisionInput,
   factsAfter: Facts,
 ): DecisionRow {
   const { key } = subject;
-  const { proposal, judgement, tool, rawText, step, facts } = ruling;
+  const { proposal, judgement, tool, rawText, step, facts } = input;
   const { next, action, revisedAction } = judgement;
   const { callId } = proposal;
   return {
@@ -81,7 +81,7 @@ export function decisionRow(
     facts_before: JSON.stringify(factValues(policy, facts)),
     facts_after: JSON.stringify(factValues(policy, factsAfter)),
     decided_at: at,
-    latency_us: Math.round((performance.now() - ruling.startedAt) * 1_000),
+    latency_us: Math.round((performance.now() - input.startedAt) * 1_000),
   };
 }
 

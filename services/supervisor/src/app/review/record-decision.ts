@@ -10,30 +10,29 @@ import { saveFacts } from '../../store/review/facts.ts';
 import { countApprovedCall } from '../../store/run/runs.ts';
 import { type DecisionMessage, decisionMessage } from '../../wire/decision.ts';
 import { openApproval } from '../approval/open-approval.ts';
-import { decisionRow, publishDecision, type Ruling } from './decision-row.ts';
+import { type DecisionInput, decisionRow, publishDecision } from './decision-row.ts';
 import type { ReviewSubject } from './review-subject.ts';
 import { approvesCall, signWrit, writColumns } from './sign-writ.ts';
 
 /**
- * Records a decision with all of its effects in the transaction of the review: pending facts, writ, timeline entry,
- * audit record, and the approval or the ending (SV-1, SV-3, SV-8).
+ * Records a decision with all of its effects in the transaction of the review: the facts that count an approved call,
+ * the writ, the timeline entry, the audit record, and the approval or the end of the agent (SV-1, SV-3, SV-8).
  */
 export async function recordDecision(
   tx: Tx,
   subject: ReviewSubject,
-  ruling: Ruling,
+  input: DecisionInput,
 ): Promise<DecisionMessage> {
   const { trx, context } = tx;
-  const { proposal, judgement, facts } = ruling;
+  const { proposal, judgement, facts } = input;
   const { next } = judgement;
   const key = { ...subject.key, callId: proposal.callId };
   const after =
     next.kind === 'go' ? applyPending(context.policy, facts, factCallId(key), next.action) : facts;
   if (after !== facts) await saveFacts(trx, key, after);
 
-  const draft = decisionRow(tx, subject, ruling, after);
-  // The writ is signed before the timeline entry is written, because a decision whose writ cannot be signed must not be
-  // recorded.
+  const draft = decisionRow(tx, subject, input, after);
+  // The writ is signed in the transaction, so that a decision is not recorded if its writ cannot be signed.
   const writ = approvesCall(draft) ? await signWrit(tx, subject, draft) : undefined;
   const signed: DecisionRow = { ...draft, ...(writ && writColumns(draft, writ)) };
   const sequence = await publishDecision(tx, subject, signed, { name: 'decided' });
@@ -41,16 +40,16 @@ export async function recordDecision(
   await insertDecision(trx, row);
   context.events.decided(trx, row, judgement.action?.kind ?? 'invalid');
   if (approvesCall(row)) await countApprovedCall(trx, key);
-  await auditDecision(tx, row, ruling);
-  await applyDecision(tx, subject, ruling);
+  await auditDecision(tx, row, input);
+  await applyDecision(tx, subject, input);
   return decisionMessage(row, { writ });
 }
 
-/** Ends the agent after an approved final, and opens the approval after an escalation. */
+/** Ends the agent after an approved final answer; after an escalation, opens the approval and suspends the agent. */
 async function applyDecision(
   tx: Tx,
   subject: ReviewSubject,
-  { proposal, judgement: { next }, step }: Ruling,
+  { proposal, judgement: { next }, step }: DecisionInput,
 ): Promise<void> {
   const { trx, at, context } = tx;
   const { callId, partial } = proposal;
@@ -69,7 +68,7 @@ async function applyDecision(
 async function auditDecision(
   { trx, at }: Tx,
   row: DecisionRow,
-  { judgement }: Ruling,
+  { judgement }: DecisionInput,
 ): Promise<void> {
   const { next, action, passes } = judgement;
   await appendAudit(

@@ -127,8 +127,8 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
   const facts = await loadFacts(trx, subject.key, context.policy);
   const shared = { proposal, step, facts, startedAt: request.startedAt };
   if (late !== undefined) {
-    const ruling = { ...shared, judgement: judgeLate(late), tool: undefined, rawText: undefined };
-    return await recordDecision(tx, subject, ruling);
+    const input = { ...shared, judgement: judgeLate(late), tool: undefined, rawText: undefined };
+    return await recordDecision(tx, subject, input);
   }
   const tool = request.findTool();
   const parsed = readProposal(proposal, tool, proposerOf(subject));
@@ -142,8 +142,8 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
         callerOf(subject),
       )
     : judgeInvalid(parsed.stopReason);
-  const ruling = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
-  return await recordDecision(tx, subject, ruling);
+  const input = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
+  return await recordDecision(tx, subject, input);
 }
 
 /**

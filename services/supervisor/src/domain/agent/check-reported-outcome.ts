@@ -30,7 +30,7 @@ export interface CheckedOutcome {
   readonly unverified: boolean;
 }
 
-/** Endings that a worker cannot report: an approved final, a person or the supervisor causes them. */
+/** Endings that a worker cannot report: an approved final answer, a person or the supervisor causes them. */
 const NOT_REPORTABLE = ['success', 'nothing_done', 'closed', 'paused', 'cancelled', 'halted'];
 
 /**

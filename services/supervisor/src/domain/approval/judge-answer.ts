@@ -27,7 +27,7 @@ export interface Edits {
 }
 
 /** An approving answer. */
-export interface Yes {
+export interface ApprovingAnswer {
   /** The action of the approval. */
   readonly action: RecordedAction;
   /** Undefined when the arguments are unchanged. */
@@ -38,16 +38,16 @@ export interface Yes {
 }
 
 /** The result of an approving answer: the action to execute, or the arguments after revision by policy. */
-export type YesOutcome =
+export type ApprovalCheck =
   | {
-      readonly kind: 'go';
+      readonly kind: 'allowed';
       readonly action: RecordedAction;
       /** Whether the arguments differ from the arguments of the approval. */
       readonly edited: boolean;
       /** `approved_by_human` or `approved_with_cap:<n>`. */
       readonly basis: string;
     }
-  | { readonly kind: 'proposal'; readonly args: JsonObject };
+  | { readonly kind: 'revised'; readonly args: JsonObject };
 
 /**
  * Applies the current policy and caps to an action that a person approves (SV-5): `escalate` rules and the risk at
@@ -58,13 +58,13 @@ export type YesOutcome =
  * @throws PreconditionError APPROVAL_REJECTED_BY_POLICY, APPROVAL_ABOVE_CAP, TOOL_REMOVED
  * @throws PermissionDeniedError APPROVAL_CAP_MISSING, APPROVAL_ARGUMENT_LOCKED
  */
-export function judgeYes(
+export function checkApproval(
   policy: Policy,
-  yes: Yes,
+  answer: ApprovingAnswer,
   tool: ReviewedTool | undefined,
   situation: Situation,
-): YesOutcome {
-  const action = editedAction(yes);
+): ApprovalCheck {
+  const action = editedAction(answer);
   const reviewed = (proposed: RecordedAction) =>
     reviewToFixpoint(policy, {
       ...situation,
@@ -74,26 +74,26 @@ export function judgeYes(
       skipEscalation: true,
     });
   if (isCall(action)) {
-    const edited = checkShape(action, tool, 'proposed', yes);
-    const before = isCall(yes.action) ? yes.action.args : {};
-    assertEditable(policy, { tool: action.name, ruleId: yes.ruleId, before, edited }, (args) => {
+    const edited = checkShape(action, tool, 'proposed', answer);
+    const before = isCall(answer.action) ? answer.action.args : {};
+    assertEditable(policy, { tool: action.name, ruleId: answer.ruleId, before, edited }, (args) => {
       return reviewed({ ...action, args }).action.args;
     });
   }
   const outcome = reviewed(action);
   if (outcome.verdict !== 'approve') throw refused(outcome.decision.reason);
   if (!isCall(action)) {
-    return { kind: 'go', action, edited: false, basis: 'approved_by_human' };
+    return { kind: 'allowed', action, edited: false, basis: 'approved_by_human' };
   }
   const revised = outcome.action.args ?? action.args;
-  if (!sameArguments(revised, action.args)) return { kind: 'proposal', args: revised };
-  const args = checkShape(action, tool, 'executed', yes);
-  const basis = checkCaps(policy, action.name, args, yes);
-  const edited = isCall(yes.action) && !sameArguments(args, yes.action.args);
-  return { kind: 'go', action: { ...action, args }, edited, basis };
+  if (!sameArguments(revised, action.args)) return { kind: 'revised', args: revised };
+  const args = checkShape(action, tool, 'executed', answer);
+  const basis = checkCaps(policy, action.name, args, answer);
+  const edited = isCall(answer.action) && !sameArguments(args, answer.action.args);
+  return { kind: 'allowed', action: { ...action, args }, edited, basis };
 }
 
-function editedAction({ action, edits }: Yes): RecordedAction {
+function editedAction({ action, edits }: ApprovingAnswer): RecordedAction {
   if (edits === undefined) return action;
   if (isCall(action)) {
     const { values, isPartial } = edits;
@@ -114,7 +114,7 @@ function checkShape(
   { kind, name, args }: ToolAction | ClientToolAction,
   tool: ReviewedTool | undefined,
   phase: 'proposed' | 'executed',
-  yes: Yes,
+  answer: ApprovingAnswer,
 ): JsonObject {
   if (kind === 'client_tool') return args;
   if (tool === undefined) {
@@ -129,20 +129,25 @@ function checkShape(
   if (problem === undefined) return checked.args;
   throw new InvalidRequestError(
     'INVALID_ARGUMENTS',
-    yes.edits === undefined
+    answer.edits === undefined
       ? `Tool ${name} does not accept the arguments: ${problem.message} Approve with edits, or reject the action.`
       : `${EDITS_FIELD}: ${problem.message}`,
-    { ...fieldOf(yes), argument: problem.argument },
+    { ...fieldOf(answer), argument: problem.argument },
   );
 }
 
 /** Returns the request field that contains the arguments, for the error; empty if the answer has no edits. */
-function fieldOf({ edits }: Yes): { readonly field?: string } {
+function fieldOf({ edits }: ApprovingAnswer): { readonly field?: string } {
   return edits === undefined ? {} : { field: EDITS_FIELD };
 }
 
-function checkCaps(policy: Policy, tool: string, args: JsonObject, yes: Yes): string {
-  const { approver } = yes;
+function checkCaps(
+  policy: Policy,
+  tool: string,
+  args: JsonObject,
+  answer: ApprovingAnswer,
+): string {
+  const { approver } = answer;
   const check = checkHumanDecision(policy, { tool, args, approver });
   if (check.allowed) return check.basis;
   const { reason, message } = check;
@@ -161,9 +166,9 @@ function checkCaps(policy: Policy, tool: string, args: JsonObject, yes: Yes): st
     case 'no_human_cap':
       throw new PermissionDeniedError('APPROVAL_CAP_MISSING', message, { tool });
     case 'invalid_requested_amount':
-      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT', message, fieldOf(yes));
+      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT', message, fieldOf(answer));
     case 'invalid_requested_amount_type':
-      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT_TYPE', message, fieldOf(yes));
+      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT_TYPE', message, fieldOf(answer));
   }
 }
 

@@ -22,7 +22,7 @@ export function decideApproval(
     const person = requirePerson(call);
     const answer = answerFrom(request);
     const { requestId, approvalId, comment } = request;
-    const { row, proposal } = await answerApproval(context, {
+    const { row, revisedArguments } = await answerApproval(context, {
       person,
       approvalId,
       requestId,
@@ -32,7 +32,7 @@ export function decideApproval(
     });
     return {
       approval: await presentApproval(context, row, person),
-      proposedArgumentsJson: proposal === undefined ? '' : canonicalJson(proposal),
+      proposedArgumentsJson: revisedArguments === undefined ? '' : canonicalJson(revisedArguments),
     };
   };
 }

@@ -7,8 +7,8 @@ import { readCarriedReceipts } from '../../app/review/carried-receipts.ts';
 import type { SupervisorContext } from '../../context.ts';
 
 /**
- * ReportOutcome: ends an agent for a reason other than an approved final. The supervisor marks a stop reason that it
- * cannot verify as unverified; the first ending is final (SV-7, RT-4).
+ * ReportOutcome: ends an agent for a reason other than an approved final answer. The supervisor marks a stop reason
+ * that it cannot verify as unverified; the first ending is final (SV-7, RT-4).
  */
 export function reportOutcome(
   context: SupervisorContext,
