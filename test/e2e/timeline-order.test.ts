@@ -16,19 +16,23 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startScriptedPlatform } from './scripted/scripted-platform.ts';
 
-/** Services whose events the supervisor gets from the bus. */
-const LATE: readonly ServiceName[] = ['agent-worker', 'execution-meter', 'tool-gateway'];
+/** Services whose messages {@link LateBus} delays or blocks. */
+const DELAYED_SERVICES: readonly ServiceName[] = [
+  'agent-worker',
+  'execution-meter',
+  'tool-gateway',
+];
 
-/** The delivery of a message: `times` times, after `after` later messages. */
-interface Fate {
+/** How a message is delivered: `times` times, once `after` further messages have been published. */
+interface Delivery {
   readonly after: number;
   readonly times: number;
 }
 
-/** A bus that accepts every message at once and delivers it late, repeatedly and in another order. */
+/** Delays, repeats and reorders the messages of {@link DELAYED_SERVICES}, or blocks their publishing. */
 class LateBus {
   /** The deliveries of the messages, used in rotation; when empty, messages are delivered at once. */
-  fates: readonly Fate[] = [];
+  deliveries: readonly Delivery[] = [];
   /** Services that cannot publish at all. */
   cutOff: readonly ServiceName[] = [];
   /** Number of STEP_START events that were published. */
@@ -38,11 +42,12 @@ class LateBus {
   #published = 0;
 
   of(service: ServiceName, bus: Bus): Bus {
-    if (!LATE.includes(service)) return bus;
+    if (!DELAYED_SERVICES.includes(service)) return bus;
     const publish = async (message: BusMessage) => {
-      // Blocks like a bus that does not answer its outbox.
+      // Blocks like a bus that does not acknowledge the message.
       if (this.cutOff.includes(service)) await this.#released.promise;
-      const { after, times } = this.fates[this.#published % this.fates.length] ?? {
+      const { deliveries } = this;
+      const { after, times } = deliveries[this.#published % deliveries.length] ?? {
         after: 0,
         times: 1,
       };
@@ -51,12 +56,12 @@ class LateBus {
         for (let time = 0; time < times; time += 1) await bus.publish(message);
       };
       this.#waiting.push({ due: this.#published + after, deliver });
-      // Delivers all messages when an event waits for a person, because services publish nothing more until the person
-      // answers.
+      // Delivers all messages when a step waits for a signal, because services may publish nothing more until the
+      // signal arrives.
       const { type, waitingFor } = fromBinary(HookEventSchema, message.payload);
       if (type === HookEventType.STEP_START) this.stepsStarted += 1;
-      const isWaitedFor = waitingFor !== '';
-      await this.#deliverDue(isWaitedFor ? Number.POSITIVE_INFINITY : this.#published);
+      const isWaiting = waitingFor !== '';
+      await this.#deliverDue(isWaiting ? Number.POSITIVE_INFINITY : this.#published);
     };
     return {
       publish,
@@ -72,7 +77,7 @@ class LateBus {
   }
 
   /** Delivers all delayed messages. */
-  async settle(): Promise<void> {
+  async deliverAll(): Promise<void> {
     await this.#deliverDue(Number.POSITIVE_INFINITY);
   }
 
@@ -89,7 +94,7 @@ class LateBus {
   }
 }
 
-/** One letter for each entry of an agent's timeline. */
+/** Letters of the hook event types in {@link CAUSAL}; other types have no letter. */
 const LETTERS: Readonly<Partial<Record<HookEventType, string>>> = {
   [HookEventType.RUN_START]: 'R',
   [HookEventType.STEP_START]: 'S',
@@ -146,33 +151,33 @@ function expectCausal(events: readonly RunEvent[], modelCalls: number): void {
   expect(events.map(({ sequence }) => Number(sequence))).toEqual(events.map((_, at) => at + 1));
 }
 
-/** A run that a watcher has seen until its result. */
+/** The events and model calls of an ended run. */
 interface WatchedRun {
   readonly events: readonly RunEvent[];
   /** Number of model calls. */
   readonly calls: number;
 }
 
-/** Asserts that timelines are causal for random deliveries, and that later deliveries change nothing. */
+/** Asserts that timelines are in causal order for random deliveries, and that later deliveries change nothing. */
 async function expectCausalOverDeliveries(
   bus: LateBus,
   { runs }: WritClient,
   run: () => Promise<WatchedRun>,
 ): Promise<void> {
-  const fate = fc.record({ after: fc.nat(12), times: fc.integer({ min: 1, max: 2 }) });
+  const delivery = fc.record({ after: fc.nat(12), times: fc.integer({ min: 1, max: 2 }) });
   await fc.assert(
-    fc.asyncProperty(fc.array(fate, { minLength: 1, maxLength: 24 }), async (fates) => {
-      bus.fates = fates;
+    fc.asyncProperty(fc.array(delivery, { minLength: 1, maxLength: 24 }), async (deliveries) => {
+      bus.deliveries = deliveries;
       const { events, calls } = await run();
       expectCausal(events, calls);
-      await bus.settle();
+      await bus.deliverAll();
       const runId = hooks(events)[0]?.runId ?? '';
       const later = await Array.fromAsync(runs.watchRun({ runId }));
       expect(later.map(({ event }) => event)).toEqual(events);
     }),
     { numRuns: 8, endOnFailure: true },
   );
-  bus.fates = [];
+  bus.deliveries = [];
 }
 
 describe.each([
@@ -219,13 +224,13 @@ describe.each([
     return { events, calls: test.modelRequests().length - before };
   }
 
-  it('is causal for each agent despite delayed, repeated and reordered deliveries (HK-1)', async () => {
+  it('is in causal order for each agent despite delayed, repeated and reordered deliveries (HK-1)', async () => {
     await expectCausalOverDeliveries(bus, test.client, run);
   }, 60_000);
 });
 
 /** An agent that continues a truncated answer within the same step, up to max_tokens_recoveries times. */
-const CUT = `
+const STORYTELLER = `
 agents:
   - name: storyteller
     kind: react
@@ -235,17 +240,18 @@ agents:
 `;
 
 describe('the timeline of an agent that calls its model several times in one step', () => {
-  it('is causal for each call and guardrail despite late, repeated and reordered deliveries (HK-1, AG-6)', async () => {
+  it('is in causal order for each call and guardrail despite delayed, repeated and reordered deliveries (HK-1, AG-6)', async () => {
     const bus = new LateBus();
     let asked = 0;
     const platform = await startScriptedPlatform({
-      agents: CUT,
+      agents: STORYTELLER,
       beforeAnswer: async () => {
         asked += 1;
         if (asked % 4 !== 0) return;
-        // Until now, the supervisor has received the events of the step only from the bus.
+        // The worker sends the events of the step with its review request, which follows this answer. Delivers them
+        // from the bus first.
         await vi.waitFor(() => expect(bus.stepsStarted).toBe(asked / 4), 30_000);
-        await bus.settle();
+        await bus.deliverAll();
       },
       entries: [{ when: { system_contains: 'You tell' }, reply: { text: 'On and on.' } }],
       busOf: (service, of) => bus.of(service, of),
@@ -271,9 +277,10 @@ describe('the timeline of an agent that calls its model several times in one ste
 
 describe('the timeline of a run whose services cannot publish', () => {
   const example = loadExample('refund-desk');
-  it.each([[...LATE], ...LATE.map((service) => [service])])(
-    'contains every event before the result when the bus does not accept events of %s %s %s (HK-1)',
-    async (...cutOff) => {
+  const cases = [DELAYED_SERVICES, ...DELAYED_SERVICES.map((service) => [service])];
+  it.each(cases.map((services) => [services] as const))(
+    'contains all events, and the result last, when the bus accepts no events of %s (HK-1)',
+    async (cutOff) => {
       const bus = new LateBus();
       bus.cutOff = cutOff;
       const test = await startTestPlatform({ busOf: (service, of) => bus.of(service, of) });

@@ -75,7 +75,9 @@ describe('writ recover', () => {
     await stop();
     const report = await writ('recover');
     expect(report.exit).toBe(EXIT.success);
-    expect(report.out).toMatch(/supervisor: .*supervisor\.db is current; seen at mark \d+/);
+    expect(report.out).toMatch(
+      /supervisor: .*supervisor\.db is current; the service last recorded mark \d+/,
+    );
     expect(report.out).toMatch(/Nothing to recover/);
     expect((await writ('recover', '--service', 'no-service')).exit).toBe(EXIT.error);
     await start();
@@ -98,7 +100,9 @@ describe('writ recover', () => {
     const report = await writ('recover');
     expect(report).toMatchObject({
       exit: EXIT.failure,
-      out: expect.stringMatching(/supervisor: .* is an older copy, at mark \d+; seen at mark/),
+      out: expect.stringMatching(
+        /supervisor: .* is an older copy with mark \d+; the service last recorded mark/,
+      ),
     });
     await expect(start()).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
     const ordered = await writ('recover', '--yes');

@@ -23,8 +23,8 @@ export { type PeerSettings, readPeerSettings } from './settings/peer-settings.ts
 export { readStoreLocation } from './settings/store-location.ts';
 export { readTelemetrySettings, type TelemetrySettings } from './settings/telemetry-settings.ts';
 export {
+  type InspectedStore,
   inspectStores,
-  type KeptStore,
   orderRecovery,
   type RecoveryParts,
   type StoreFinding,

@@ -43,21 +43,21 @@ async function limitedRole() {
 }
 
 describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () => {
-  it('is lost when no session for writes can be opened, and is restored without a request (SYS-4)', async () => {
+  it('is lost when no session for writes can be opened, and is restored by the next check (SYS-4)', async () => {
     const { role, admin, location } = await limitedRole();
     const { store } = await openLedgerAt(location);
     const write = () =>
       store.transaction(async (trx) => trx.selectFrom('entry').select('id').execute());
     await write();
-    const writers = () =>
+    const sessions = () =>
       admin.query<{ pid: number }>('select pid from pg_stat_activity where usename = $1', [role]);
-    await vi.waitFor(async () => expect((await writers()).rowCount).toBe(1));
-    const { rows } = await writers();
+    await vi.waitFor(async () => expect((await sessions()).rowCount).toBe(1));
+    const { rows } = await sessions();
     await store.checkAvailable();
     await admin.query(`alter role ${role} connection limit 1`);
     await admin.query('select pg_terminate_backend($1)', [rows[0]?.pid]);
-    // The connection limit leaves only the session for reads. The first write fails because its session was terminated,
-    // the next one because no session can be opened.
+    // The connection limit leaves only the session of the availability check. The first write fails because its session
+    // was terminated, the next one because no session can be opened.
     await vi.waitFor(async () => {
       await expect(write()).rejects.toMatchObject(UNREACHABLE);
       await expect(store.checkAvailable()).rejects.toMatchObject(UNREACHABLE);
@@ -67,7 +67,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     await write();
   });
 
-  it('continues on the open session when no second one can be opened (SYS-4)', async () => {
+  it('is kept while a session for writes is open, even if no second one can be opened (SYS-4)', async () => {
     const { role, admin, location } = await limitedRole();
     const { store } = await openLedgerAt(location);
     const write = (runId: string, until?: Promise<void>) => {
@@ -134,12 +134,12 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     onTestFinished(() => store.close());
     await store.transaction(async (trx) => trx.selectFrom('entry').select('id').execute());
     await store.checkAvailable();
-    // The sessions for reads and writes stay open. The session that signals liveness is terminated and cannot be
-    // reopened.
+    // The sessions of the availability check and for writes stay open. The session that signals liveness is terminated
+    // and cannot be reopened.
     await admin.query(`alter role ${role} connection limit 2`);
-    const presence = `select pg_terminate_backend(a.pid) from pg_stat_activity a
+    const terminateLivenessSession = `select pg_terminate_backend(a.pid) from pg_stat_activity a
       where usename = $1 and exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory')`;
-    expect((await admin.query(presence, [role])).rowCount).toBe(1);
+    expect((await admin.query(terminateLivenessSession, [role])).rowCount).toBe(1);
     await vi.waitFor(() => expect(store.replicas.isVisible()).toBe(false));
     await expect(store.checkAvailable()).resolves.toBeUndefined();
     const now = performance.now.bind(performance);

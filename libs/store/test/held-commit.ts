@@ -6,13 +6,13 @@ import { entry, type LedgerDatabase } from './ledger.ts';
 
 const LOCK = "hashtextextended('held commit', 0)";
 
-/** Blocks a COMMIT on the server. */
+/** Controls the COMMITs that {@link holdCommits} blocks. */
 export interface HeldCommit {
   /** A direct session on the server. */
   readonly admin: pg.Client;
   /** Resolves when a COMMIT has reached the server and is blocked. */
   arrived(): Promise<void>;
-  /** Releases the COMMIT. */
+  /** Releases the blocked COMMITs. */
   release(): Promise<void>;
 }
 
@@ -53,7 +53,8 @@ export async function holdCommits(
 }
 
 /**
- * Writes one entry idempotently, as a request does: a retry only inserts the entry of its `attempt`.
+ * Inserts the entry `id` and adds 1 to the balance; if the entry exists, does neither. If `attempt` is given, also
+ * inserts the entry `attempt` in the same transaction.
  */
 export async function writeOnce(
   store: Store<LedgerDatabase>,
@@ -78,7 +79,7 @@ export async function writeOnce(
   });
 }
 
-/** Returns the number of entries that `writeOnce` has written for the first time. */
+/** Returns the number of different `id`s that {@link writeOnce} has inserted. */
 export async function balance(store: Store<LedgerDatabase>): Promise<bigint> {
   const row = await store.db.selectFrom('account').select('balance').executeTakeFirst();
   return row?.balance ?? 0n;

@@ -37,14 +37,14 @@ export function relayTo(
     Pick<OutboxRelayOptions<LedgerDatabase>, 'batch' | 'markIntervalMs' | 'isClockConfirmed'>
   > = {},
 ) {
-  const taken: Required<OutboxMessage>[] = [];
+  const accepted: Required<OutboxMessage>[] = [];
   const failures: RelayFailure[] = [];
   const clock = new ManualClock(AT);
   const relay = createOutboxRelay({
     store,
     publish: async (published) => {
       if (refuse(published.eventId)) throw new Error('the bus is down');
-      taken.push(published);
+      accepted.push(published);
     },
     onError: (_error, failure) => failures.push(failure),
     clock,
@@ -54,8 +54,8 @@ export function relayTo(
     retryMaxMs: 4,
     ...options,
   });
-  const ids = () => taken.map(({ eventId }) => eventId);
-  return { relay, taken, ids, failures, clock };
+  const ids = () => accepted.map(({ eventId }) => eventId);
+  return { relay, accepted, ids, failures, clock };
 }
 
 /** All rows of the outbox, in order. */

@@ -98,7 +98,7 @@ describe('the outbox relay after an error', () => {
     expect(before.ids().slice(0, 2)).toEqual(['a', 'b']);
     const after = relayTo(store);
     await after.relay.flush();
-    expect(after.taken).toEqual([message('a'), message('b')]);
+    expect(after.accepted).toEqual([message('a'), message('b')]);
   });
 });
 

@@ -6,7 +6,7 @@ import { openLedger, PLACES } from './open-ledger.ts';
 import { AT, append, message, outboxRows, relayTo } from './outbox-fixture.ts';
 
 describe.each(PLACES)('the outbox in %s', (place) => {
-  it('has a message if and only if the fact is stored (HK-2)', async () => {
+  it('contains a message if and only if its transaction is committed (HK-2)', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const record = (id: string, fail: boolean) =>
@@ -62,7 +62,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(taken).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
   });
 
-  it('treats a repeat as the same event, published or not (HK-1)', async () => {
+  it('ignores a second message with the same event id, before and after the first is published (HK-1)', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const { relay, ids } = relayTo(store);
@@ -76,11 +76,11 @@ describe.each(PLACES)('the outbox in %s', (place) => {
   it('publishes messages unchanged and in order, and marks them (HK-1, HK-2)', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
-    const { relay, taken } = relayTo(store);
+    const { relay, accepted } = relayTo(store);
     const all = Array.from({ length: 8 }, (_, n) => `e${n}`);
     await append(store, ...all);
     await relay.flush();
-    expect(taken).toEqual(all.map(message));
+    expect(accepted).toEqual(all.map(message));
     expect((await outboxRows(store)).every(({ published_at }) => published_at !== null)).toBe(true);
     expect(store.backgroundCommits).toBe(3);
     expect(store.commits).toBe(1);
@@ -118,10 +118,10 @@ describe.each(PLACES)('the outbox in %s', (place) => {
   it('accepts a message without headers', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
-    const { relay, taken } = relayTo(store);
+    const { relay, accepted } = relayTo(store);
     const { headers: _, ...bare } = message('a');
     await store.transaction(async (trx) => appendOutbox(trx, bare, AT));
     await relay.flush();
-    expect(taken).toEqual([{ ...bare, headers: {} }]);
+    expect(accepted).toEqual([{ ...bare, headers: {} }]);
   });
 });

@@ -4,27 +4,27 @@ import { DeferredInsert, isUniqueViolation, pickColumns, prepareQuery } from '..
 import { entry, insertAhead, type LedgerDatabase } from './ledger.ts';
 import { entryIds, openLedger, PLACES } from './open-ledger.ts';
 
-type Reader = Kysely<LedgerDatabase>;
+type Db = Kysely<LedgerDatabase>;
 type Entry = LedgerDatabase['entry'];
 
 const COLUMNS = ['id', 'amount', 'estimated', 'at', 'note'] as const;
-const insertEntry = prepareQuery((db: Reader, row: Entry) =>
+const insertEntry = prepareQuery((db: Db, row: Entry) =>
   db.insertInto('entry').values(pickColumns(row, COLUMNS)),
 );
-const addToEntry = prepareQuery((db: Reader, change: { id: string; by: bigint }) =>
+const addToEntry = prepareQuery((db: Db, change: { id: string; by: bigint }) =>
   db
     .updateTable('entry')
     .set((column) => ({ amount: column('amount', '+', change.by) }))
     .where('id', '=', change.id),
 );
-const quoted = prepareQuery((db: Reader, { b }: { b: string }) =>
+const quoted = prepareQuery((db: Db, { b }: { b: string }) =>
   db.selectFrom('entry').select('id').where('id', 'in', ["it's", b]).where('id', '!=', "'"),
 );
 const deferredEntries = new DeferredInsert<LedgerDatabase, Entry>({
   table: 'entry',
   columns: COLUMNS,
 });
-const someEntries = prepareQuery((db: Reader, { a, b }: { a: string; b: string }) =>
+const someEntries = prepareQuery((db: Db, { a, b }: { a: string; b: string }) =>
   db.selectFrom('entry').selectAll().where('id', 'in', [a, b]).where('estimated', '=', false),
 );
 const INVALID_PARAMETER = { reason: 'STORE_INVALID_PARAMETER' };
@@ -64,7 +64,7 @@ describe.each(PLACES)('a prepared query on a store in %s', (place) => {
   });
 });
 
-describe.each(PLACES)('a prepared write to a store in %s', (place) => {
+describe.each(PLACES)('a statement of prepareWrite on a store in %s', (place) => {
   it('is visible to later queries of its transaction and committed with it', async () => {
     const { store } = await openLedger(place);
     await store.transaction(async (trx) => {
@@ -128,10 +128,10 @@ describe.each(PLACES)('a prepared write to a store in %s', (place) => {
 });
 
 it.runIf(PLACES.includes('PostgreSQL')).each([
-  ['prepared write', insertAhead],
-  ['query', insertEntry],
+  ['prepareWrite', insertAhead],
+  ['prepareQuery', insertEntry],
 ])(
-  'rolls back a transaction on PostgreSQL that continues after a %s with a value that cannot be stored (CO-1)',
+  'rolls back a PostgreSQL transaction that continues after a statement of %s rejects an invalid value (CO-1)',
   async (_kind, insert) => {
     const { store } = await openLedger('PostgreSQL');
     const work = store.transaction(async (trx) => {
@@ -148,7 +148,7 @@ it.runIf(PLACES.includes('PostgreSQL')).each([
 
 it('rejects a prepared query whose SQL depends on a value, and a missing value', async () => {
   const { store } = await openLedger();
-  const byValue = prepareQuery((db: Reader, { amount }: { amount: number }) =>
+  const byValue = prepareQuery((db: Db, { amount }: { amount: number }) =>
     db
       .selectFrom('entry')
       .select('id')

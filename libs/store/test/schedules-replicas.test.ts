@@ -6,12 +6,12 @@ import { entry, type LedgerDatabase, ledgerMigrations } from './ledger.ts';
 import { entryIds } from './open-ledger.ts';
 import { tempFolder } from './temp-folder.ts';
 
-/** A replica of the ledger store, without a service. */
+/** A replica that consists only of its ledger store. */
 interface Replica {
   readonly store: SharedStore<LedgerDatabase>;
 }
 
-const LEDGERS = {
+const LEDGER_SERVICE = {
   open: async (location: StoreLocation): Promise<Replica> => ({
     store: await openSharedStore<LedgerDatabase>({
       location,
@@ -28,7 +28,7 @@ async function openReplicas(dialect: 'sqlite' | 'postgres'): Promise<ReplicaSet<
     dialect === 'postgres'
       ? await postgresLocation()
       : ({ dialect, file: tempFolder().file('ledger.db') } as const);
-  const replicas = await ReplicaSet.open(LEDGERS, location, dialect === 'postgres' ? 2 : 1);
+  const replicas = await ReplicaSet.open(LEDGER_SERVICE, location, dialect === 'postgres' ? 2 : 1);
   onTestFinished(() => replicas.close());
   replicas.use(1);
   return replicas;
@@ -61,8 +61,8 @@ describe.each(DIALECTS)('replicas on %s', (dialect) => {
     );
     await begun.promise;
     await replicas.kill(first);
-    // The next process answers the request. It sees the committed rows of the first process, but not the rows of its
-    // open transaction.
+    // The next process answers the request. It sees the rows that the first process committed, but not the rows of the
+    // transaction that was open.
     expect(await interrupted).toBe(2);
     expect(tried[1]).not.toBe(tried[0]);
     const [next] = (await replicas.all()) as [Replica];
@@ -87,7 +87,7 @@ describe.each(DIALECTS)('random schedules on %s', (dialect) => {
   it('report the seed when an invariant is violated (SYS-5)', async () => {
     vi.stubEnv('WRIT_TEST_SEED', '0');
     const service = {
-      ...LEDGERS,
+      ...LEDGER_SERVICE,
       guard: async () => undefined,
       scenario: ({ seed, replicas }: Schedule<Replica>) => ({
         prepare: async () => undefined,

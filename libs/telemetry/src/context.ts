@@ -28,8 +28,8 @@ export function traceparentOf(from: Context = context.active()): string | undefi
 
 /**
  * Returns a context whose remote parent is the span of `header`, based on `base` (default: the root context,
- * so that a server does not inherit the active context). Returns `base` for a missing or malformed header: an
- * invalid trace never fails a call (SYS-1).
+ * so that a server does not inherit the active context). Returns `base` for a missing or malformed header, so that an
+ * invalid header never makes a call fail (SYS-1).
  */
 export function contextFromTraceparent(
   header: string | undefined,

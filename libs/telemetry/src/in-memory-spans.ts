@@ -35,8 +35,8 @@ const STATUS_CODES: Readonly<Record<SpanStatusCode, RecordedSpan['status']['code
 };
 
 /**
- * Stores finished spans in memory, for tests and the demo (SYS-1). One instance can be shared by the services
- * of a process; every span names its service. Keeps the newest `capacity` spans.
+ * Stores finished spans in memory, for tests (SYS-1). One instance can be shared by the services of a process; every
+ * span names its service. Keeps the newest `capacity` spans.
  */
 export class InMemorySpans implements SpanProcessor {
   readonly #capacity: number;

@@ -8,7 +8,10 @@ import {
 import { seeded } from '@writ/testing/random';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { numberClientTool, useApproval } from '../src/app/client-tools/number-client-tool.ts';
-import { markToolDelivered, numberToolCall } from '../src/app/tools/number-call.ts';
+import {
+  findOrInsertToolCall,
+  markResultDelivered,
+} from '../src/app/tools/find-or-insert-tool-call.ts';
 import { ResultsInTransit } from '../src/app/tools/results-in-transit.ts';
 import { noteApproval } from '../src/app/waiting-calls/await-decision.ts';
 import { issueRetry, takeRetry } from '../src/app/waiting-calls/issue-handles.ts';
@@ -81,12 +84,12 @@ async function runClient(replicas: readonly Replica[], client: number, seen: See
   for (let step = 0; step < STEPS; step += 1) {
     if (client === 0 && random() < 0.2) await endSessions(pick(replicas).location);
     const agent = pick(AGENTS);
-    const request = { tool: pick(TOOLS), argumentsJson: '{}', ownId: '' };
-    const row = await known((replica) => numberToolCall(replica, agent, request));
+    const request = { tool: pick(TOOLS), argumentsJson: '{}', clientCallId: '' };
+    const row = await known((replica) => findOrInsertToolCall(replica, agent, request));
     const retry = await known((replica) => issueRetry(replica, row, 1));
     const takes = Array.from({ length: 2 }, () => takeOnce(pick(replicas), agent, retry));
     for (const taken of await Promise.all(takes)) if (taken) seen.once(`retry ${retry}`);
-    if (random() < 0.5) await known((replica) => markToolDelivered(replica, row));
+    if (random() < 0.5) await known((replica) => markResultDelivered(replica, row));
     await decideClientTool({ known, agent, seen, id: `c${client}-${step}` });
   }
 }

@@ -1,6 +1,10 @@
 import type { WritError } from '@writ/kernel';
 
-/** A moment of a call at a fake service: before any effect, or after its answer is recorded. */
+/**
+ * A moment of a call at a fake service: before any effect, or after its answer is recorded. The last part identifies
+ * the call: the stop reason of a report, the intent of a renewal, the call id of a decision, or otherwise the line that
+ * `lineOf` returns for the call id (`partial` for the review of a partial answer).
+ */
 export type Moment = `${'before' | 'after'} ${
   | 'generate'
   | 'review'
@@ -36,19 +40,19 @@ export class FaultSwitches {
     return { reached: reached.promise, release: release.resolve };
   }
 
-  /** Resolves at shutdown. */
+  /** Resolves when {@link release} is called. */
   untilReleased(): Promise<void> {
     const release = Promise.withResolvers<void>();
     this.#releases.push(release.resolve);
     return release.promise;
   }
 
-  /** Releases all delayed calls for shutdown. */
+  /** Releases all delayed calls. Called at the end of each test, so that no call stays open. */
   release(): void {
     for (const release of this.#releases) release();
   }
 
-  /** Must be called by a fake at each moment. */
+  /** The fakes call this at each moment except after a decision and after a renewal. */
   async pass(moment: Moment): Promise<void> {
     const error = this.#errors.get(moment)?.shift();
     if (error !== undefined) throw error;

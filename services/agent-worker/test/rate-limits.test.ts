@@ -4,7 +4,7 @@ import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_
 import type { JsonObject } from '@writ/kernel';
 import { testStore } from '@writ/testing/postgres';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { takeTurn } from '../src/store/rate-limits.ts';
+import { acquirePermit } from '../src/store/rate-limits.ts';
 import { openWorkerStore } from '../src/store/worker-store.ts';
 import { type ManifestFields, RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
@@ -151,7 +151,8 @@ describe('a rate limit', () => {
     const store = await openWorkerStore(testStore({ dialect: 'sqlite', file: ':memory:' }));
     onTestFinished(() => store.close());
     const limit = { tenant: TENANT, runId: '', name: 'x', calls: 3, perMs: 1_000 };
-    const take = (ms: number) => store.transaction((trx) => takeTurn(trx, limit, new Date(ms)));
+    const take = (ms: number) =>
+      store.transaction((trx) => acquirePermit(trx, limit, new Date(ms)));
     const asked = [0, 0, 10, 10, 10, 900, 1_500, 1_500, 9_000, 9_000, 9_000, 9_000];
     const turns = (await Promise.all(asked.map(take)))
       .map((at) => at.getTime())
@@ -163,7 +164,7 @@ describe('a rate limit', () => {
     const kept = await store.db.selectFrom('rate_turns').select('turn').execute();
     expect(kept).toHaveLength(3);
     const other = await store.transaction((trx) =>
-      takeTurn(trx, { ...limit, tenant: 'other' }, new Date(9_000)),
+      acquirePermit(trx, { ...limit, tenant: 'other' }, new Date(9_000)),
     );
     expect(other.getTime()).toBe(9_000);
   });

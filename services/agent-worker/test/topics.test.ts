@@ -5,8 +5,8 @@ import { approveAll } from './team.ts';
 import { CUSTOM, FROZEN, signal, startAgain, startWith, type Work } from './test-agent.ts';
 import { World } from './world.ts';
 
-/** Hooks of a store whose next transaction can fail. */
-function busyStore() {
+/** Transaction hooks: after `failNext()`, the next transaction fails with STORE_BUSY. */
+function busyHooks() {
   let isBusy = false;
   return {
     failNext: () => {
@@ -23,7 +23,7 @@ function busyStore() {
 describe('a topic', () => {
   const FEED = { ...CUSTOM, followTopics: ['prices'], outputTopic: 'prices' };
 
-  it('delivers each item once and in order to each subscriber of the tenant, even across a crash (AG-5, RT-3)', async () => {
+  it('delivers each item once and in order to each subscriber of the tenant, even across a restart (AG-5, RT-3)', async () => {
     const received: Record<string, unknown[]> = {};
     const work: Work = async (ctx) => {
       const { runId } = ctx.meta;
@@ -54,14 +54,14 @@ describe('a topic', () => {
     expect(await world.lastWorker.store.db.selectFrom('follows').selectAll().execute()).toEqual([]);
   });
 
-  it('receives an item whose first transaction fails, even when the agent is restarted (AG-5, RT-1)', async () => {
+  it('delivers an item once when the transaction that publishes it fails and the publisher restarts (AG-5, RT-1)', async () => {
     const received: unknown[] = [];
-    const busy = busyStore();
-    let runs = 0;
+    const hooks = busyHooks();
+    let executions = 0;
     const work: Work = async (ctx) => {
       if (ctx.meta.runId === 'run-source') {
-        runs += 1;
-        if (runs === 1) busy.failNext();
+        executions += 1;
+        if (executions === 1) hooks.failNext();
         await ctx.emit('prices', { number: 1 });
         return void (await ctx.reply('Published.'));
       }
@@ -69,32 +69,32 @@ describe('a topic', () => {
       received.push((await ctx.sleepUntilSignal('new_feed_item')).item);
       await ctx.reply('Received.');
     };
-    const world = await startWith(work, {}, {}, busy);
+    const world = await startWith(work, {}, {}, hooks);
     await world.deliver({ runId: 'run-a', manifest: FEED });
     await world.until('SUSPENDED', 'run-a');
     await world.deliver({ runId: 'run-source', manifest: FEED });
     await world.until('COMPLETED', 'run-source');
     await world.until('COMPLETED', 'run-a');
-    expect(runs).toBe(2);
+    expect(executions).toBe(2);
     expect(received).toEqual([{ number: 1 }]);
   });
 
-  it('is subscribed to after the first transaction of the subscription fails (AG-5, RT-1)', async () => {
-    const busy = busyStore();
-    let runs = 0;
+  it('gets its subscriber even if the first transaction of the subscription fails (AG-5, RT-1)', async () => {
+    const hooks = busyHooks();
+    let executions = 0;
     const work: Work = async (ctx) => {
-      runs += 1;
-      if (runs === 1) busy.failNext();
+      executions += 1;
+      if (executions === 1) hooks.failNext();
       await ctx.follow('prices');
       await ctx.sleepUntilSignal('new_feed_item');
       await ctx.reply('Received.');
     };
-    const world = await startWith(work, {}, {}, busy);
+    const world = await startWith(work, {}, {}, hooks);
     await world.deliver({ manifest: FEED });
     await vi.waitFor(async () =>
       expect((await world.describe()).waitingFor).toEqual(['new_feed_item']),
     );
-    expect(runs).toBe(2);
+    expect(executions).toBe(2);
     const follows = await world.lastWorker.store.db
       .selectFrom('follows')
       .select(['run_id', 'topic'])
@@ -102,7 +102,7 @@ describe('a topic', () => {
     expect(follows).toEqual([{ run_id: RUN, topic: 'prices' }]);
   });
 
-  it('receives the items of concurrent branches even when the worker crashes between their commits (AG-5, RT-1)', async () => {
+  it('delivers the items of concurrent branches even when the worker crashes between their commits (AG-5, RT-1)', async () => {
     const received: unknown[] = [];
     const work: Work = async (ctx) => {
       if (ctx.meta.runId === 'run-source') {
@@ -124,7 +124,7 @@ describe('a topic', () => {
       before: async () => {
         if (isDead) await released;
       },
-      // Crashes after the first commit that published an item.
+      // Simulates a crash after the first commit that published an item: this and later transactions do not return.
       after: async () => {
         const items = await store.db
           .selectFrom('signals')

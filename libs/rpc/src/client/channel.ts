@@ -10,7 +10,7 @@ import type { Telemetry } from '@writ/telemetry';
 import { METADATA } from '../caller.ts';
 import { assertSize, type Loopback, type LoopbackServer } from '../loopback/loopback.ts';
 import { replicaPolicy } from '../replicas/replica-balancer.ts';
-import { type ReplicaHealth, ReplicaWatch, WATCH_OPTION } from '../replicas/replica-health.ts';
+import { ReplicaWatch, type RequiredHealth, WATCH_OPTION } from '../replicas/replica-health.ts';
 import { replicaTarget } from '../replicas/replica-resolver.ts';
 import type { ChannelTls } from '../tls/channel-tls.ts';
 
@@ -21,7 +21,7 @@ interface ChannelOptions {
   readonly tls: ChannelTls | undefined;
   /** Full name of the called service. */
   readonly service: string;
-  readonly health: ReplicaHealth;
+  readonly health: RequiredHealth;
   readonly telemetry: Telemetry;
   /** Servers of this process, called without a connection. */
   readonly loopback: Loopback | undefined;

@@ -11,7 +11,7 @@ import { type Clock, isWritError, systemClock } from '@writ/kernel';
 import { type Context, context, type Telemetry } from '@writ/telemetry';
 import { withDefaults } from '../limits.ts';
 import type { Loopback } from '../loopback/loopback.ts';
-import type { ReplicaHealth } from '../replicas/replica-health.ts';
+import type { RequiredHealth } from '../replicas/replica-health.ts';
 import type { ChannelTls } from '../tls/channel-tls.ts';
 import type { CallOptions } from './call-options.ts';
 import { Channel } from './channel.ts';
@@ -40,7 +40,7 @@ export interface RpcClientOptions {
    * report NOT_SERVING; a server without the health service is considered serving. `responding`: additionally replicas
    * that report NOT_SERVING. `unchecked`: all replicas, without health checks, for peers that are not part of Writ.
    */
-  readonly health?: ReplicaHealth;
+  readonly health?: RequiredHealth;
   /** Servers of this process, which are called without HTTP/2 (SYS-5). If omitted, every call uses a connection. */
   readonly loopback?: Loopback | undefined;
   /** Clock that provides the time sent with calls that have a service token (BD-3); default: the system clock. */

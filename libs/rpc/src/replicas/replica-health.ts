@@ -14,11 +14,13 @@ import { ATTR_RPC_SERVICE } from '../telemetry/rpc-attributes.ts';
  * replicas without the health service. `responding`: additionally replicas that report NOT_SERVING. `unchecked`: all
  * connected replicas.
  */
-export type ReplicaHealth = 'serving' | 'responding' | 'unchecked';
+export type RequiredHealth = 'serving' | 'responding' | 'unchecked';
 
 /**
- * The state of a replica. `serving` replicas receive calls. If no replica is `serving`, calls wait while a replica is
- * `connecting`; otherwise they use `silent` replicas.
+ * The state of a replica. `connecting`: the connection or its first health check is in progress. `silent`: connected,
+ * but the last health check timed out. `lost`: a connection attempt failed or timed out, and none has succeeded since.
+ * Calls use `serving` replicas. If no replica is `serving`, calls wait while a replica is `connecting`, otherwise use
+ * `silent` replicas, and fail if there are none.
  */
 export type ReplicaState = 'serving' | 'not_serving' | 'silent' | 'lost' | 'connecting';
 
@@ -46,11 +48,11 @@ const asBytes = (bytes: Buffer): Buffer => bytes;
 interface WatchOptions {
   /** Full name of the called service. */
   readonly service: string;
-  readonly health: ReplicaHealth;
+  readonly health: RequiredHealth;
   readonly telemetry: Telemetry;
 }
 
-/** Runs the health checks of the replicas behind one client, and logs state changes. */
+/** Runs the health checks of the replicas of one client, and reports ejections and readmissions. */
 export class ReplicaWatch {
   readonly #options: WatchOptions;
   /** The client that makes the calls; set after its creation. */

@@ -28,7 +28,7 @@ export type StoreFinding =
   | 'unread';
 
 /** The database of a service that has a marker, and the result of comparing the database with the marker. */
-export interface KeptStore {
+export interface InspectedStore {
   readonly service: ServiceName;
   readonly finding: StoreFinding;
   /** The mark in the database; undefined if the database is missing, empty, corrupt or not read. */
@@ -48,7 +48,7 @@ const HALTED: readonly ServiceName[] = ['supervisor', 'execution-meter', 'tool-g
  * database is not read.
  * @throws ConfigError; InvalidRequestError INVALID_FILE naming a marker; UnavailableError STORE_BUSY, STORE_DISK_FAILED
  */
-export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStore[] {
+export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): InspectedStore[] {
   return SERVICE_NAMES.flatMap((service) => {
     const location = readStoreLocation(env, service, dataDir);
     const seen = readMarker(location.marker.file);
@@ -64,23 +64,23 @@ export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStor
  * tool gateway, so that they continue with the existing databases. At their next start they halt everything and end all
  * unfinished runs. A later call replaces an order that has not been carried out yet.
  * @param stores the databases to recover, from {@link inspectStores}
- * @param kept all databases of the folder, from {@link inspectStores}
+ * @param inspected all databases of the folder, from {@link inspectStores}
  * @returns the id of the halt
  * @throws PreconditionError DATA_FOLDER_LOCKED: a service with a SQLite file is running; InvalidRequestError
  *   HALT_REQUIRED
  */
 export async function orderRecovery(
-  stores: readonly KeptStore[],
-  kept: readonly KeptStore[],
+  stores: readonly InspectedStore[],
+  inspected: readonly InspectedStore[],
   { dataDir, clock, haltId: given }: RecoveryParts,
 ): Promise<string> {
-  if (given === undefined && !kept.some(({ service }) => service === 'supervisor')) {
+  if (given === undefined && !inspected.some(({ service }) => service === 'supervisor')) {
     throw new InvalidRequestError(
       'HALT_REQUIRED',
       'The supervisor is not in this data folder: halt everything with `writ halts create --everything --end-runs`, and pass the id of the halt with --halt.',
     );
   }
-  const concerned = kept.filter(
+  const concerned = inspected.filter(
     (store) => stores.includes(store) || HALTED.includes(store.service),
   );
   const lock = await lockDataFolder(

@@ -12,7 +12,7 @@ export type Reconnect = () => Promise<PostgresSession>;
  * reused the transaction id, so the status `committed` is ignored; the status `aborted` is always reliable.
  */
 export async function outcomeOfLostCommit(
-  lost: Pick<PostgresSession, 'serverRun'>,
+  lost: Pick<PostgresSession, 'serverIncarnation'>,
   transaction: string,
   { reconnect, cause }: { readonly reconnect: Reconnect; readonly cause: unknown },
 ): Promise<unknown> {
@@ -24,7 +24,8 @@ export async function outcomeOfLostCommit(
       // The exclusive lock is granted only after the server has ended the lost transaction.
       await session.run(beginTransaction(session, everything));
       const { text } = await session.run(`select pg_xact_status('${transaction}')`);
-      if (text === 'committed' && session.serverRun === lost.serverRun) return undefined;
+      if (text === 'committed' && session.serverIncarnation === lost.serverIncarnation)
+        return undefined;
       if (text === 'aborted') return commitFailed(cause);
     } finally {
       await session.close();

@@ -26,11 +26,12 @@ const OLDEST_SERVER = 140_000;
  * Query for the server version and an identifier of the server incarnation. The identifier consists of the start time
  * of the server and the reset time of its statistics, which the server resets after a crash.
  */
-const SERVER_RUN = `select concat_ws(' ', current_setting('server_version_num'), concat(
+const SERVER_INFO = `select concat_ws(' ', current_setting('server_version_num'), concat(
   extract(epoch from pg_postmaster_start_time()), '/',
   (select extract(epoch from stats_reset) from pg_stat_bgwriter)))`;
 const KEEP_ALIVE_MS = 10_000;
-// Additional wait for a response, because an unreachable server does not report a statement timeout.
+// Time that the client waits for a response beyond the timeouts of the server, so that a reachable server reports a
+// timeout itself.
 const ANSWER_GRACE_MS = 5_000;
 const MAX_PREPARED = 500;
 const WRITES: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
@@ -44,7 +45,10 @@ export interface SessionResult<R> extends QueryResult<R> {
   readonly wrote: boolean;
 }
 
-/** One connection to PostgreSQL with exact values in both directions (EM-4) and prepared frequent statements. */
+/**
+ * A connection to PostgreSQL. It sends and reads values without loss of precision (EM-4), and prepares statements that
+ * are used repeatedly.
+ */
 export class PostgresSession {
   readonly label: string;
   readonly statementTimeoutMs: number;
@@ -58,7 +62,7 @@ export class PostgresSession {
   /** Names of prepared statements by SQL; a statement is prepared and named at its second use. */
   readonly #names = new Map<string, string | undefined>();
   #broken = false;
-  #serverRun = '';
+  #serverIncarnation = '';
   #inFlight = 0;
   #prepared = 0;
 
@@ -78,8 +82,8 @@ export class PostgresSession {
 
   /**
    * Opens a session; `setup` contains additional SQL statements to run at its start.
-   * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD; other errors of the server,
-   *   such as a wrong password, unchanged
+   * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD; the other errors of
+   *   `translatePostgresError`, which leaves an error such as a wrong password unchanged
    */
   static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
     const { url, label, applicationName, connectTimeoutMs } = settings;
@@ -91,7 +95,8 @@ export class PostgresSession {
       query_timeout: answerTimeout(settings),
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-      // With pipelining, savepoints need no separate round trip, and a transaction can run queries concurrently.
+      // With pipelining, savepoints need no separate round trip, and a transaction can send a query before the response
+      // to the previous one arrives.
       pipeline: true,
       types: { getTypeParser: () => (text: string) => text },
     });
@@ -116,8 +121,8 @@ export class PostgresSession {
    * Returns the identifier of the server incarnation. The identifier changes at every start and every crash, including
    * the crash of a backend process, after which the server ends all sessions but keeps its start time.
    */
-  get serverRun(): string {
-    return this.#serverRun;
+  get serverIncarnation(): string {
+    return this.#serverIncarnation;
   }
 
   /** Whether the session can run no more queries. */
@@ -185,7 +190,7 @@ export class PostgresSession {
     try {
       await this.#client.end();
     } catch {
-      // Closed already.
+      // The session is unusable in any case.
       this.#broken = true;
     }
   }
@@ -233,9 +238,9 @@ export class PostgresSession {
   }
 
   async #checkServer(): Promise<void> {
-    const { text } = await this.run(SERVER_RUN);
-    const [version = '', run = ''] = text.split(' ', 2);
-    this.#serverRun = run;
+    const { text } = await this.run(SERVER_INFO);
+    const [version = '', incarnation = ''] = text.split(' ', 2);
+    this.#serverIncarnation = incarnation;
     if (Number(version) >= OLDEST_SERVER) return;
     throw new PreconditionError(
       'STORE_POSTGRES_TOO_OLD',
@@ -267,8 +272,8 @@ function answerTimeout({ statementTimeoutMs, lockTimeoutMs }: SessionSettings): 
 function sessionSettings({ schema, statementTimeoutMs, lockTimeoutMs }: SessionSettings): string {
   return [
     `set search_path to ${pg.escapeIdentifier(schema)}`,
-    // The wait for locks has a separate limit. The batch sets the final statement timeout once it has acquired the
-    // locks.
+    // The timeout includes the lock timeout, because a statement may wait for locks. After a transaction has acquired
+    // its locks, beginTransaction sets the timeout without the lock timeout.
     `set statement_timeout to ${statementTimeoutMs + lockTimeoutMs}`,
     `set lock_timeout to ${lockTimeoutMs}`,
     `set timezone to 'UTC'`,
@@ -279,16 +284,16 @@ function sessionSettings({ schema, statementTimeoutMs, lockTimeoutMs }: SessionS
 }
 
 /**
- * Calls `over` after `ms` milliseconds during which the event loop ran. A period in which the event loop was blocked or
- * the process was paused counts for at most one of {@link LOOP_STEPS} steps, because a response may have arrived
- * without being read. Returns a function that cancels the timer.
+ * Calls `onTimeout` after `ms` milliseconds during which the event loop ran. A period in which the event loop was
+ * blocked or the process was paused counts for at most one of {@link LOOP_STEPS} steps, because a response may have
+ * arrived without being read. Returns a function that cancels the timer.
  */
-function afterLoopTime(ms: number, over: () => void): () => void {
+function afterLoopTime(ms: number, onTimeout: () => void): () => void {
   const stepMs = Math.ceil(ms / LOOP_STEPS);
   let timer: NodeJS.Timeout;
   const wait = (leftMs: number): void => {
     timer = setTimeout(
-      () => (leftMs <= stepMs ? over() : wait(leftMs - stepMs)),
+      () => (leftMs <= stepMs ? onTimeout() : wait(leftMs - stepMs)),
       Math.min(stepMs, leftMs),
     ).unref();
   };

@@ -25,7 +25,7 @@ import { spawn } from './children/spawn.ts';
 import { stopOnRefusal } from './execute-tool.ts';
 import { JournaledOperations, type SharedState } from './journal/journaled-operations.ts';
 import { propose } from './proposals.ts';
-import { turnOf } from './rate-limits.ts';
+import { nextPermit } from './rate-limits.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal, sleep } from './signals.ts';
 import { emit, follow } from './topics.ts';
@@ -217,7 +217,7 @@ export class RuntimeContext implements AgentContext {
 
   async turn(limit: RateLimit): Promise<void> {
     const { value: at } = await this.#operations.remote('turn', limit, 'read', () =>
-      turnOf(this.#scope, limit),
+      nextPermit(this.#scope, limit),
     );
     const wait = at - this.now().getTime();
     if (wait > 0) await this.sleep(wait);

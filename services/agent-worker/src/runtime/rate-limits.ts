@@ -1,4 +1,4 @@
-import { takeTurn } from '../store/rate-limits.ts';
+import { acquirePermit } from '../store/rate-limits.ts';
 import type { RateLimit } from './agent.ts';
 import { stopOnRefusal } from './execute-tool.ts';
 import type { RunScope } from './scope.ts';
@@ -7,7 +7,7 @@ import type { RunScope } from './scope.ts';
  * Acquires the next permit of a shared rate limit; returns the time from which the permit is valid, in milliseconds
  * since 1970. Calls with the same scope, level, `calls` and `perMs` share one limit.
  */
-export async function turnOf(scope: RunScope, limit: RateLimit): Promise<number> {
+export async function nextPermit(scope: RunScope, limit: RateLimit): Promise<number> {
   const { session, store } = scope;
   const { tenant, run_id } = session.row;
   const { calls, perMs } = limit;
@@ -17,7 +17,7 @@ export async function turnOf(scope: RunScope, limit: RateLimit): Promise<number>
   const now = session.meta.clock.now();
   const touched =
     runId === '' ? { resource: `limit:${tenant}/${name}` } : { run: { tenant, runId } };
-  const at = await store.transaction((trx) => takeTurn(trx, shared, now), touched);
+  const at = await store.transaction((trx) => acquirePermit(trx, shared, now), touched);
   return at.getTime();
 }
 

@@ -18,7 +18,7 @@ export interface SharedLimit {
  * permit that is `calls` positions earlier, so that at most `calls` permits become valid in any period of `perMs`
  * (AG-9).
  */
-export async function takeTurn(
+export async function acquirePermit(
   trx: WorkerTransaction,
   { tenant, runId, name, calls, perMs }: SharedLimit,
   now: Date,

@@ -14,7 +14,7 @@ export const agents = table('agents', {
     session_id: column.text(),
     /** JSON. */
     manifest: column.text(),
-    /** JSON of the supervision of the agent. */
+    /** JSON of the agent's `Supervision`: its position in the tree of its run, and its limits. */
     supervision: column.text(),
     state: column.text(),
     stop_reason: column.text().nullable(),
@@ -39,19 +39,25 @@ export const agents = table('agents', {
     /** Highest step whose STEP_END was stored. */
     step_ended: column.integer(),
     /**
-     * JSON of the values that were read at the delivery; null once the journal contains the values that the agent used
-     * (RT-1).
+     * JSON of the tool list and the session history that were read at the delivery (RT-1); null if the worker did not
+     * run the agent at once, and after the first commit of the agent.
      */
     first_reads: column.text().nullable(),
     /** JSON array of the events of the agent that the supervisor has not acknowledged yet (HK-1). */
     unreported_events: column.text(),
-    /** Number of restarts after failures (SUP-7), or of consecutive waits for matching code. */
+    /**
+     * Number of restarts after failures without progress in between (SUP-7), or of waits for a worker with matching
+     * code (BD-6).
+     */
     failures: column.integer(),
-    /** Length of the journal at the latest failure; -1 when `failures` counts waits for matching code. */
+    /** Length of the journal at the latest failure; -1 when `failures` counts waits for a worker with matching code. */
     failed_length: column.integer(),
     /** Version of the TypeScript code with which the agent started; empty when its definition has no version. */
     code_version: column.text(),
-    /** JSON of the partial final answer that was proposed when the agent lost its slot; null if there is none. */
+    /**
+     * JSON of the partial answer that was proposed as the final answer when the agent lost its slot; null if there is
+     * none.
+     */
     partial_final: column.text().nullable(),
     /** Instance that waits for a reply; null when no agent waits for a reply. */
     reply_to: column.text().nullable(),
@@ -128,7 +134,10 @@ const journal = table('journal', {
     tenant: column.text(),
     run_id: column.text(),
     instance: column.text(),
-    /** 0 for entries that every replay includes; 1 and higher for the entries between two snapshots. */
+    /**
+     * 0 for the entries before the agent restores its state, which every replay includes; then 1 up to the first
+     * snapshot, 2 up to the second, and so on.
+     */
     segment: column.integer(),
     /** Empty for the agent itself; otherwise the path of a concurrent branch. */
     branch: column.text(),
@@ -172,9 +181,9 @@ const snapshots = table('snapshots', {
     instance: column.text(),
     /** The segment that is replayed on top of the snapshot. */
     segment: column.integer(),
-    /** Number of operations before the agent restored its state: segment 0. */
+    /** Number of the agent's own operations in segment 0, that is, before it restored its state. */
     prologue: column.integer(),
-    /** Number of operations before the snapshot. */
+    /** Number of the agent's own operations before the snapshot. */
     position: column.integer(),
     /** Total number of items. */
     items: column.integer(),
@@ -189,7 +198,7 @@ const snapshots = table('snapshots', {
   primaryKey: ['tenant', 'run_id', 'instance'],
 });
 
-/** Items that were added to an agent's state between two snapshots. */
+/** Items of an agent's state; each row contains the items that were added since the previous snapshot. */
 const snapshotItems = table('snapshot_items', {
   columns: {
     tenant: column.text(),
@@ -289,6 +298,7 @@ const rateLimits = table('rate_limits', {
     /** The run whose agents share the limit; empty when agents of several runs share it. */
     run_id: column.text(),
     name: column.text(),
+    /** Number of granted permits. */
     turns: column.bigint(),
   },
   primaryKey: ['tenant', 'run_id', 'name'],
@@ -301,8 +311,9 @@ const rateTurns = table('rate_turns', {
     /** As in `rate_limits`. */
     run_id: column.text(),
     name: column.text(),
-    /** From 1. */
+    /** Number of the permit, from 1. */
     turn: column.bigint(),
+    /** Time from which the permit is valid. */
     at: column.timestamp(),
   },
   primaryKey: ['tenant', 'run_id', 'name', 'turn'],

@@ -14,7 +14,7 @@ const STATES: Readonly<Record<EntryState, ReservationState>> = {
   released: ReservationState.RELEASED,
 };
 
-/** Contract names of the token fields whose names differ between contract and code. */
+/** Contract names, without the suffix `_tokens`, of the token fields that have another name in the code. */
 const FIELDS: Readonly<Record<string, string>> = {
   cachedInput: 'cached_input',
   cacheWrite: 'cache_write_input',

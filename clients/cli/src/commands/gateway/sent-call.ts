@@ -1,7 +1,7 @@
 import { parseDuration } from '@writ/config';
 import { newId, sha256Hex } from '@writ/kernel';
 import type { Issuer } from './issuer.ts';
-import type { CallerName, CallFields, CertificateName, TokenFault } from './table.ts';
+import type { CallerName, CallFields, CertificateName, WritFault } from './table.ts';
 import type { TestPeers } from './test-peers.ts';
 
 /** A call on the wire, and the expected contents of its receipt. */
@@ -118,7 +118,7 @@ function toToken(
   { supervisor, impostor }: TestPeers,
   { fields, claims, writId }: TokenParts,
 ): string {
-  const fault: TokenFault = fields.token ?? {};
+  const fault: WritFault = fields.token ?? {};
   if (fault.text !== undefined) return fault.text;
   const issuer = fault.key === 'unknown' ? impostor : supervisor;
   const token = issuer.token({

@@ -2,21 +2,29 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, type JsonSchema, loadYaml } from '@writ/config';
 
-/** Behaviour of a conformance tool; by default it returns `{"status":"ok"}`. */
-export interface ToolDoes {
+/** Behavior of a conformance tool; by default it returns `{"status":"ok"}`. */
+export interface ToolBehavior {
+  /** JSON of the result. */
   readonly result?: string;
+  /** Text of a text result. */
   readonly text?: string;
+  /** URL of an image result. */
   readonly image?: string;
+  /** Message of the failure that the tool returns. */
   readonly fails?: string;
+  /** Error with which the RPC of the tool fails: INTERNAL, or INVALID_ARGUMENT for `refused`. */
   readonly errs?: 'internal' | 'refused';
+  /** Returns a response without an outcome. */
   readonly nothing?: boolean;
-  /** Waits for an `answer` step. */
+  /** Waits for an `answer` step, which defines the response. */
   readonly holds?: boolean;
+  /** Never returns; with `until_cancelled`, fails when the gateway cancels the call. */
   readonly hangs?: 'until_cancelled' | 'forever';
 }
 
-/** An invalid writ. */
-export interface TokenFault {
+/** Changes that make the writ of a call invalid. */
+export interface WritFault {
+  /** Text that is sent instead of the writ. */
   readonly text?: string;
   readonly audience?: string;
   readonly kind?: string;
@@ -49,14 +57,17 @@ export interface CallFields {
   readonly agent?: string;
   readonly step?: number;
   readonly epoch?: number | 'none';
+  /** Claims that replace or extend the default claims of the writ. */
   readonly writ?: Readonly<Record<string, unknown>>;
   readonly ttl?: string;
-  readonly token?: TokenFault;
-  readonly tool_does?: ToolDoes;
+  /** Makes the writ invalid. */
+  readonly token?: WritFault;
+  readonly tool_does?: ToolBehavior;
   /** Number of concurrent calls under the same writ. */
   readonly times?: number;
   readonly by?: CallerName;
   readonly certificate?: CertificateName;
+  /** Tenants in the service token of the caller; default: none, which permits all tenants. */
   readonly serves?: readonly string[];
 }
 
@@ -70,10 +81,10 @@ export interface Step {
   readonly finish?: string;
   /** Disconnects the caller of a started call. */
   readonly disconnect?: string;
-  /** Waits until the execution number `times` (default 1) of the tool for this call has started. */
+  /** Waits until `times` executions of the tool (default 1) have started for this call. */
   readonly runs?: { readonly call_id: string; readonly run?: string; readonly times?: number };
   /** Releases a tool that holds its response. */
-  readonly answer?: ToolDoes & { readonly call_id: string; readonly run?: string };
+  readonly answer?: ToolBehavior & { readonly call_id: string; readonly run?: string };
   /** Waits until the gateway cancels the tool. */
   readonly cancelled?: { readonly call_id: string; readonly run?: string };
   readonly rpc?: string;
@@ -84,7 +95,10 @@ export interface Step {
   /** Lease epoch of the worker in an RPC; default 1. */
   readonly epoch?: number;
   readonly audience?: string;
-  /** Waits until the receipt of a labelled response is reported twice: the first report is not acknowledged. */
+  /**
+   * Waits until the gateway has reported twice the receipt of the response that has this label. The simulated
+   * supervisor does not acknowledge the first report.
+   */
   readonly reported?: string;
   /** Waits until a refusal of this call with this reason is reported. */
   readonly refusal_reported?: { readonly call_id: string; readonly reason: string };
@@ -93,10 +107,11 @@ export interface Step {
   /** Kills and restarts the gateway. */
   readonly restart?: true;
   /**
-   * File of vectors: calls the tool `echo` with the arguments of each vector in two spellings; every call after the
-   * first with the same hash is a repeat (TG-4).
+   * Path of a file of test vectors. Calls the tool `echo` with the arguments of each vector in two JSON encodings, and
+   * expects the gateway to report every call after the first with the same hash as a repeat (TG-4).
    */
   readonly args_hash_vectors?: string;
+  /** Label of the response or of the started call, for later steps. */
   readonly as?: string;
   readonly expect?: Fields;
   /** Expected number of tool executions in this case up to this step. */
@@ -193,7 +208,7 @@ const SCHEMA: JsonSchema = {
 /**
  * Loads every table of a folder, ordered by name. A case with `each` becomes one case for each row, with `${name}`
  * replaced by the values of the row.
- * @throws ConfigError with file, line and column
+ * @throws ConfigError; for an invalid table, with file, line and column
  */
 export function loadTables(folder: string): readonly Table[] {
   const files = readFiles(folder).filter((file) => file.endsWith('.yaml'));
@@ -231,7 +246,10 @@ function expand({ each, ...one }: CaseDocument): readonly Case[] {
   return each.map((row) => filled(one, row) as Case);
 }
 
-/** Replaces a text `${name}` by the value, and `${name}` within a text by the value's text. */
+/**
+ * Replaces each `${name}` in the strings of `value` by the field `name` of the row. A string that consists only of
+ * `${name}` becomes the field itself, which need not be a string. A name that the row lacks is not replaced.
+ */
 function filled(value: unknown, row: Fields): unknown {
   if (Array.isArray(value)) return value.map((item: unknown) => filled(item, row));
   if (typeof value === 'object' && value !== null) {

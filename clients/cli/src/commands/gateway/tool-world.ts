@@ -7,7 +7,7 @@ import {
 } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
 import { InternalError, InvalidRequestError } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
-import type { ToolDoes } from './table.ts';
+import type { ToolBehavior } from './table.ts';
 
 /** One execution of a conformance tool. */
 export interface Execution {
@@ -24,8 +24,8 @@ export interface CallName {
 }
 
 interface Script {
-  readonly does: ToolDoes;
-  readonly release: PromiseWithResolvers<ToolDoes>;
+  readonly behavior: ToolBehavior;
+  readonly release: PromiseWithResolvers<ToolBehavior>;
 }
 
 /** Timeout of {@link ToolWorld.until}. */
@@ -37,14 +37,14 @@ export class ToolWorld {
   readonly #scripts = new Map<string, Script>();
   readonly #watchers = new Set<() => void>();
 
-  /** Sets the behaviour of the tool for this call. */
-  script(call: CallName, does: ToolDoes): void {
-    this.#scripts.set(nameOf(call), { does, release: Promise.withResolvers() });
+  /** Sets the behavior of the tool for this call. */
+  script(call: CallName, behavior: ToolBehavior): void {
+    this.#scripts.set(nameOf(call), { behavior, release: Promise.withResolvers() });
   }
 
   /** Releases a tool that holds its response. */
-  release(call: CallName, does: ToolDoes): void {
-    this.#scripts.get(nameOf(call))?.release.resolve(does);
+  release(call: CallName, behavior: ToolBehavior): void {
+    this.#scripts.get(nameOf(call))?.release.resolve(behavior);
   }
 
   /** Executions of the case. */
@@ -91,9 +91,9 @@ export class ToolWorld {
     signal.addEventListener('abort', () => this.changed(), { once: true });
     this.changed();
     const script = this.#scripts.get(nameOf(request));
-    const does = script?.does ?? {};
-    if (does.hangs !== undefined) return await hang(does.hangs, signal);
-    if (does.holds !== true || script === undefined) return answer(does);
+    const behavior = script?.behavior ?? {};
+    if (behavior.hangs !== undefined) return await hang(behavior.hangs, signal);
+    if (behavior.holds !== true || script === undefined) return answer(behavior);
     return answer(await Promise.race([script.release.promise, whenAborted(signal)]));
   }
 }
@@ -102,7 +102,7 @@ function nameOf({ tenant, runId, callId }: CallName): string {
   return `${tenant}/${runId}/${callId}`;
 }
 
-function answer({ result, text, image, fails, errs, nothing }: ToolDoes): InvokeResponse {
+function answer({ result, text, image, fails, errs, nothing }: ToolBehavior): InvokeResponse {
   if (fails !== undefined) return response({ case: 'failure', value: { message: fails } });
   if (errs === 'internal') throw new InternalError('INTERNAL', 'A secret of the tool.');
   if (errs === 'refused')

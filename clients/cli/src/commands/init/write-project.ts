@@ -11,7 +11,7 @@ const NAME = /^[a-z0-9][a-z0-9._-]*$/;
 /**
  * Writes a project from the template.
  * @returns the written files, relative to the folder
- * @throws AlreadyExistsError PROJECT_EXISTS: nothing is overwritten
+ * @throws AlreadyExistsError PROJECT_EXISTS: the path exists and is not an empty folder; no file is written
  * @throws InvalidRequestError INVALID_OPTION: npm does not accept the name of the folder
  */
 export function writeProject(folder: string, version: string): string[] {

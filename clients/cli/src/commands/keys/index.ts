@@ -23,7 +23,7 @@ export const keyCommands: CommandGroup = (program, io, done) => {
     });
 
   withFormat(withFile(keys.command('list')))
-    .description('List keys, oldest first, without their text.')
+    .description('List the id and rights of each key, oldest first. The key itself is not shown.')
     .action(async (options: ListOptions) => {
       const { listKeys } = await import('./manage-keys.ts');
       done(listKeys(options, io));

@@ -45,7 +45,7 @@ export async function createKey(options: CreateOptions, io: CliIo): Promise<Exit
   return EXIT.success;
 }
 
-/** Prints the keys, oldest first, without their text. */
+/** Prints the id, tenant, subject, rights and creation time of each key, oldest first, but not the key itself. */
 export function listKeys(options: ListOptions, io: CliIo): Exit {
   const known = open(options, io).list();
   showData(io, options, { keys: known }, () => known.map(lineOf));

@@ -1,6 +1,11 @@
 import { SERVICE_NAMES } from '@writ/identity';
 import { InvalidRequestError, systemClock } from '@writ/kernel';
-import { inspectStores, type KeptStore, orderRecovery, type StoreFinding } from '@writ/service';
+import {
+  type InspectedStore,
+  inspectStores,
+  orderRecovery,
+  type StoreFinding,
+} from '@writ/service';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import type { FormatOptions } from '../../output/format.ts';
 import { showData } from '../../output/show.ts';
@@ -19,14 +24,14 @@ const FOUND: Readonly<Record<StoreFinding, string>> = {
   replaced: 'is a different database',
   missing: 'is missing',
   empty: 'is empty',
-  unreadable: 'is corrupt: move it and its -wal file away before the start',
+  unreadable: 'is corrupt: move it and its -wal file away before you start the service',
   unread: 'is checked when the service starts',
 };
 
 /**
- * Reports the state of every known database, such as current, an older copy, missing or corrupt; with `yes`, records
- * that the next start continues with the current data.
- * @throws InvalidRequestError INVALID_OPTION
+ * Compares each database that has a marker with the marker, and reports the result. With `yes`, orders the services to
+ * continue with the existing data at their next start, to halt everything and to end all unfinished runs (BD-4).
+ * @throws InvalidRequestError INVALID_OPTION; the errors of {@link inspectStores} and {@link orderRecovery}
  */
 export async function recoverStores(
   { data, service = [], halt, yes, ...options }: RecoverOptions,
@@ -41,41 +46,45 @@ export async function recoverStores(
     );
   }
   const dataDir = data ?? (io.env.WRIT_DATA || '.writ');
-  const kept = inspectStores(io.env, dataDir);
-  const lost = kept.filter(
+  const inspected = inspectStores(io.env, dataDir);
+  const toRecover = inspected.filter(
     (store) =>
       service.includes(store.service) ||
       (store.finding !== 'current' && store.finding !== 'unread'),
   );
   const report = (next: string, haltId?: string): void =>
-    showData(io, options, { stores: kept.map(storeOf), haltId, next }, () => [
-      ...kept.map(lineOf),
+    showData(io, options, { stores: inspected.map(storeOf), haltId, next }, () => [
+      ...inspected.map(lineOf),
       next,
     ]);
-  if (lost.length === 0) {
+  if (toRecover.length === 0) {
     report(`Nothing to recover in ${dataDir}.`);
     return EXIT.success;
   }
-  const names = lost.map((store) => store.service).join(', ');
+  const names = toRecover.map((store) => store.service).join(', ');
   if (yes !== true) {
     report(
-      `To continue without the data that ${names} lost, stop the platform and run this with --yes: unfinished runs end, and everything is halted.`,
+      `To continue with the existing data of ${names}, stop the platform and run this command with --yes. At the next start, everything is halted and unfinished runs end.`,
     );
     return EXIT.failure;
   }
-  const haltId = await orderRecovery(lost, kept, { dataDir, clock: systemClock, haltId: halt });
+  const haltId = await orderRecovery(toRecover, inspected, {
+    dataDir,
+    clock: systemClock,
+    haltId: halt,
+  });
   report(
-    `The next start of ${names} continues with the current databases. Everything is halted, and unfinished runs end; compare external systems with the audit record, then run: writ halts lift ${haltId}`,
+    `The recovery of ${names} is ordered. At the next start, everything is halted and unfinished runs end. Compare external systems with the audit record, then run: writ halts lift ${haltId}`,
     haltId,
   );
   return EXIT.success;
 }
 
-function storeOf({ service, finding, mark, seen }: KeptStore) {
+function storeOf({ service, finding, mark, seen }: InspectedStore) {
   return { service, store: seen.store, finding, mark, seenMark: seen.mark, seenAt: seen.seenAt };
 }
 
-function lineOf({ service, finding, mark, seen }: KeptStore): string {
-  const at = finding === 'behind' ? `, at mark ${mark}` : '';
-  return `${service}: ${seen.store} ${FOUND[finding]}${at}; seen at mark ${seen.mark} at ${seen.seenAt}.`;
+function lineOf({ service, finding, mark, seen }: InspectedStore): string {
+  const found = finding === 'behind' ? ` with mark ${mark}` : '';
+  return `${service}: ${seen.store} ${FOUND[finding]}${found}; the service last recorded mark ${seen.mark} at ${seen.seenAt}.`;
 }

@@ -20,7 +20,7 @@ type Audience = keyof Omit<AgentCredentials, 'expiresAt'>;
  * Calls a service on behalf of an agent, with its token, its slot grant and the epoch. When the service rejects the
  * token or the grant, the call is retried with new ones: once, or up to ten attempts in total while the service does
  * not know the signing key yet.
- * @throws what the slots, the tokens and `work` throw
+ * @throws what Slots.grant, AgentTokens.of and `work` throw
  */
 export async function actFor<T>(
   {
@@ -41,7 +41,7 @@ export async function actFor<T>(
 /**
  * Calls a service on behalf of an agent without a slot grant. Used for calls that paused and halted agents may make:
  * withdrawing a call and listing tools. Renews the token like actFor.
- * @throws what the tokens and `work` throw
+ * @throws what AgentTokens.of and `work` throw
  */
 export async function actWithoutSlot<T>(
   { tokens }: { readonly tokens: Pick<AgentTokens, 'of'> },

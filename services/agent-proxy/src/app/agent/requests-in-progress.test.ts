@@ -3,7 +3,7 @@ import { agentRow } from '../../../test/agent-row.ts';
 import { keyOf } from '../../store/agents.ts';
 import { RequestsInProgress } from './requests-in-progress.ts';
 
-it('ends the requests of a sub-agent with an error that names it, and not its run (AP-6)', () => {
+it('ends only the requests of the agent that has ended, with an error that names it (AP-6)', () => {
   const open = new RequestsInProgress(1);
   const [root, child] = ['root', 'child'].map((name) => agentRow(name, new Date(0)));
   if (root === undefined || child === undefined) throw new Error('There is no agent.');

@@ -29,7 +29,7 @@ export type DecidedCalls =
 
 /**
  * Requests decisions on the calls of one answer, in their order, up to the first refusal (AP-5).
- * @throws what supervisor, slots and tokens throw
+ * @throws what Slots.grant and AgentTokens.of throw; errors of the supervisor
  */
 export async function proposeCalls(
   context: ProxyContext,
@@ -55,8 +55,8 @@ export function mustWait({ calls, refused }: ProposedCalls): boolean {
 /**
  * Waits until all calls are decided or one is refused, and records durably which call uses each approval. An approval
  * permits one call of the model; a repeated request gets the same answer (AP-4, AP-5).
- * @throws UnavailableError APPROVAL_PENDING after `terms.holdMs`; the reason of `terms.signal`; what supervisor, slots
- *   and tokens throw
+ * @throws UnavailableError APPROVAL_PENDING after `terms.holdMs`; the reason of `terms.signal`; what Slots.grant and
+ *   AgentTokens.of throw; errors of the supervisor
  */
 export async function decideCalls(
   context: ProxyContext,

@@ -40,7 +40,7 @@ export type ModelEvent =
 /** A model call in progress. */
 export interface ModelCall {
   readonly callId: string;
-  /** @throws the error that the call ends with; the reason of the request's signal; what slots and tokens throw */
+  /** @throws the error that the call ends with; the reason of the request's signal; what Slots and AgentTokens throw */
   readonly events: AsyncIterable<ModelEvent>;
   /**
    * Records that the client has received the whole answer, so that an equal request is a new one. Has no effect for a
@@ -82,7 +82,7 @@ export function continueModel(
 
 /**
  * Asks the provider for the number of tokens of a request of an external agent; the call is free.
- * @throws InvalidRequestError MODEL_NOT_ALLOWED; what the slots, the tokens and the meter throw
+ * @throws InvalidRequestError MODEL_NOT_ALLOWED; what Slots.grant and AgentTokens.of throw; errors of the meter
  */
 export async function countTokens(
   { slots, tokens, peers }: ProxyContext,
@@ -98,7 +98,7 @@ export async function countTokens(
 
 /**
  * Reads, cancels or deletes an answer that the provider has stored; the call is free.
- * @throws what the slots, the tokens and the meter throw
+ * @throws what Slots.grant and AgentTokens.of throw; errors of the meter
  */
 export async function accessResponse(
   { slots, tokens, peers }: ProxyContext,

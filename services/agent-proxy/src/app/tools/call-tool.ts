@@ -10,7 +10,7 @@ import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actFor, pauseAfter } from '../agent/act-for-agent.ts';
 import { awaitDecision, noteApproval } from '../waiting-calls/await-decision.ts';
 import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
-import type { ToolRequest } from './number-call.ts';
+import type { ToolRequest } from './find-or-insert-tool-call.ts';
 import { withReceipts } from './with-receipts.ts';
 
 /**

@@ -28,7 +28,7 @@ export class ResultsInTransit {
   }
 
   /** Waits until the result of an equal call, if any, was sent. */
-  async settled(agent: AgentKey, digest: string): Promise<void> {
+  async waitUntilSent(agent: AgentKey, digest: string): Promise<void> {
     await this.#sending.get(keyOf(agent, digest));
   }
 }

@@ -8,9 +8,9 @@ const REFUSALS = ['RECEIPT_INVALID', 'RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN'];
 /**
  * Requests a review with the pending receipts of the agent. If the supervisor rejects a receipt, requests the review
  * without receipts, so that a receipt cannot prevent further actions of the agent; the gateway delivers the receipts
- * later, without results (TG-8). If the supervisor does not know their key yet, the receipts are kept for later reviews
- * (SV-6); after any other rejection, the receipts of the request are dropped.
- * @throws what `review` throws for another reason
+ * later, without results (TG-8). All receipts of the rejected request are kept for later reviews if the supervisor does
+ * not yet know the key that signed the rejected receipt (SV-6), and are dropped otherwise.
+ * @throws the errors of `review`, except the first rejection of a receipt
  */
 export async function withReceipts<T>(
   receipts: PendingReceipts,

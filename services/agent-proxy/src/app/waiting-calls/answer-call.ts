@@ -2,14 +2,13 @@ import { type AgentKey, isWritError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { ToolAnswer } from '../../domain/tool-answer.ts';
 import { type ClientTerms, waitingPolicyOf } from '../../domain/waiting-policy.ts';
-import { findToolCall } from '../../store/tool-calls.ts';
+import { findToolCall, type ToolCallRow } from '../../store/tool-calls.ts';
 import { callTool } from '../tools/call-tool.ts';
 import {
   digestOf,
-  type NumberedCall,
-  numberToolCall,
+  findOrInsertToolCall,
   type ToolRequest,
-} from '../tools/number-call.ts';
+} from '../tools/find-or-insert-tool-call.ts';
 import { invalidState, issueRetry, issueTask, TASK_MS, takeRetry } from './issue-handles.ts';
 import type { ToolTask } from './tasks.ts';
 import type { WaitTerms } from './waiting-requests.ts';
@@ -20,11 +19,11 @@ export interface ToolClient extends Omit<WaitTerms, 'holdMs' | 'onProgress'> {
   /** The `requestState` that the client returns when it repeats a call on request; empty for a first call. */
   readonly state: string;
   /** Receives the progress of a wait. */
-  readonly onProgress: (row: NumberedCall, approvalId: string) => void;
+  readonly onProgress: (row: ToolCallRow, approvalId: string) => void;
 }
 
 /** The answer to a tool call: its result or error, or the task or `requestState` with which the client waits for it. */
-export type Answered = { readonly row: NumberedCall } & (
+export type Answered = { readonly row: ToolCallRow } & (
   | { readonly answer: ToolAnswer }
   | { readonly error: unknown }
   | { readonly task: ToolTask; readonly approvalId: string }
@@ -81,15 +80,15 @@ async function findCall(
   agent: AgentKey,
   request: ToolRequest,
   state: string,
-): Promise<{ readonly row: NumberedCall; readonly retries: number }> {
-  if (state === '') return { row: await numberToolCall(context, agent, request), retries: 0 };
+): Promise<{ readonly row: ToolCallRow; readonly retries: number }> {
+  if (state === '') return { row: await findOrInsertToolCall(context, agent, request), retries: 0 };
   const { call_id: callId, retry: retries } = await takeRetry(context, agent, state);
   const row = await findToolCall(context.store.db, { ...agent, callId });
   if (row === undefined || row.digest !== digestOf(request)) throw invalidState();
   return { row, retries };
 }
 
-async function newTask(context: ProxyContext, row: NumberedCall): Promise<ToolTask> {
+async function newTask(context: ProxyContext, row: ToolCallRow): Promise<ToolTask> {
   const handle = await issueTask(context, row);
   const createdAt = context.clock.now();
   return { handle, row, createdAt, expiresAt: new Date(createdAt.getTime() + TASK_MS) };

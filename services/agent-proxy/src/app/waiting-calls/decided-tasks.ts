@@ -21,8 +21,8 @@ interface TaskInProgress {
 }
 
 /**
- * Completes tasks after the decision on their call: executes the call, or records that it was rejected. Another replica
- * may have received the decision (AP-4). A slow tool does not delay other tasks.
+ * Completes tasks after the decision on their call: executes the call if it was approved, and records that the task has
+ * a result. Another replica may have received the decision (AP-4). A slow tool does not delay other tasks.
  */
 export class DecidedTasks implements BackgroundWork {
   readonly #context: ProxyContext;

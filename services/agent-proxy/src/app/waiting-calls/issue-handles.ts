@@ -3,8 +3,7 @@ import { type AgentKey, InvalidRequestError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { deleteHandle, findHandle, type HandleRow, insertHandle } from '../../store/handles.ts';
 import type { ProxyTransaction } from '../../store/proxy-store.ts';
-import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
-import type { NumberedCall } from '../tools/number-call.ts';
+import { saveToolCall, type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 
 /** How long a `requestState` is valid, ms: the client must repeat the request within this time. */
 const RETRY_MS = 10 * 60_000;
@@ -17,11 +16,7 @@ type Parts = Pick<ProxyContext, 'store' | 'clock'>;
  * Creates the `requestState` that a client sends when it repeats a waiting request: a random value that is valid once,
  * for one agent and one call. It contains no data; the data is in its row in the table `handles`.
  */
-export async function issueRetry(
-  context: Parts,
-  row: NumberedCall,
-  retry: number,
-): Promise<string> {
+export async function issueRetry(context: Parts, row: ToolCallRow, retry: number): Promise<string> {
   return await issue(context, row, retry, RETRY_MS);
 }
 
@@ -29,13 +24,13 @@ export async function issueRetry(
  * Creates a task for a call. From then on, the call is executed after its approval without a further request of the
  * client (AP-4).
  */
-export async function issueTask(context: Parts, row: NumberedCall): Promise<string> {
+export async function issueTask(context: Parts, row: ToolCallRow): Promise<string> {
   return await issue(context, row, 0, TASK_MS);
 }
 
 async function issue(
   { store, clock }: Parts,
-  row: NumberedCall,
+  row: ToolCallRow,
   retry: number,
   ttlMs: number,
 ): Promise<string> {

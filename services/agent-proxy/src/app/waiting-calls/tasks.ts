@@ -3,14 +3,19 @@ import type { ProxyContext } from '../../context.ts';
 import type { ToolAnswer } from '../../domain/tool-answer.ts';
 import { findHandle } from '../../store/handles.ts';
 import type { ProxyTransaction } from '../../store/proxy-store.ts';
-import { claimTask, findToolCall, saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
+import {
+  claimTask,
+  findToolCall,
+  saveToolCall,
+  type ToolCallRow,
+  toolCallKeyOf,
+} from '../../store/tool-calls.ts';
 import { actWithoutSlot } from '../agent/act-for-agent.ts';
 import { currentDecision, finishCall } from '../tools/call-tool.ts';
-import type { NumberedCall } from '../tools/number-call.ts';
 
 /**
- * How long the claim of a task lasts, ms; other replicas skip the task during this time. The gateway executes the call
- * only once in any case.
+ * Duration of the claim of a task, ms. Until the claim expires, the sweeps of DecidedTasks skip the task; a request of
+ * the client does not. The gateway executes the call only once in any case.
  */
 export const CLAIM_MS = 30_000;
 
@@ -21,7 +26,7 @@ export const TASK_NOT_FOUND =
 /** An MCP task: a tool call, with the times that the client is shown. */
 export interface ToolTask {
   readonly handle: string;
-  readonly row: NumberedCall;
+  readonly row: ToolCallRow;
   readonly createdAt: Date;
   readonly expiresAt: Date;
 }
@@ -49,7 +54,7 @@ export async function loadTask(
 /**
  * Returns the result of the call of a task; undefined while a decision of a person is pending, and for a cancelled
  * task. The gateway stores the result.
- * @throws what supervisor, gateway, slots and tokens throw
+ * @throws what Slots.grant and AgentTokens.of throw; errors of the supervisor and the gateway
  */
 export async function resultOfTask(
   context: ProxyContext,
@@ -63,7 +68,7 @@ export async function resultOfTask(
 /**
  * Cancels a task: the supervisor withdraws the call, which then never gets a writ and can no longer be approved. A call
  * that was already decided is executed or refused as decided, and the task keeps its result.
- * @throws what supervisor and tokens throw
+ * @throws what AgentTokens.of throws; errors of the supervisor
  */
 export async function cancelTask(context: ProxyContext, { row }: ToolTask): Promise<void> {
   const { store, clock, peers, waitingRequests } = context;
@@ -80,12 +85,13 @@ export async function cancelTask(context: ProxyContext, { row }: ToolTask): Prom
 }
 
 /**
- * Claims a task, executes its call if it was approved, records that the task has a result, and returns the result.
- * Returns undefined when the task was cancelled or still waits for a person.
+ * Claims a task, executes its call if it was approved, records that the task has a result, and returns the result. The
+ * claim succeeds even if another replica has claimed the task. Returns undefined when the task was cancelled or still
+ * waits for a person.
  */
 export async function endTask(
   context: ProxyContext,
-  row: NumberedCall,
+  row: ToolCallRow,
   signal: AbortSignal,
 ): Promise<ToolAnswer | undefined> {
   const { store, clock } = context;

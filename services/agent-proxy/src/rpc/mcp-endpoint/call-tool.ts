@@ -8,7 +8,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { canonicalJson, isWritError, wrapUnknown } from '@writ/kernel';
-import type { ToolRequest } from '../../app/tools/number-call.ts';
+import type { ToolRequest } from '../../app/tools/find-or-insert-tool-call.ts';
 import { type Answered, answerToolCall } from '../../app/waiting-calls/answer-call.ts';
 import type { ProxyContext } from '../../context.ts';
 import { mcpFailure, mcpResult } from '../../wire/mcp-result.ts';
@@ -71,6 +71,6 @@ function toolRequest(
   ctx: ServerContext,
 ): ToolRequest {
   const own = ctx.mcpReq._meta?.['io.writ/call_id'];
-  const ownId = typeof own === 'string' && /^[a-z0-9_-]{1,64}$/.test(own) ? own : '';
-  return { tool, argumentsJson: canonicalJson(args), ownId };
+  const clientCallId = typeof own === 'string' && /^[a-z0-9_-]{1,64}$/.test(own) ? own : '';
+  return { tool, argumentsJson: canonicalJson(args), clientCallId };
 }

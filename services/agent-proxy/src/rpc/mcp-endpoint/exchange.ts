@@ -3,7 +3,7 @@ import type { AuthInfo } from '@modelcontextprotocol/server';
 import type { AgentKey } from '@writ/kernel';
 import type { WebResponse } from '@writ/rpc/edge';
 import type { RequestInProgress } from '../../app/agent/requests-in-progress.ts';
-import { markToolDelivered, type NumberedCall } from '../../app/tools/number-call.ts';
+import { markResultDelivered, type ToolCallRow } from '../../app/tools/find-or-insert-tool-call.ts';
 import type { ProxyContext } from '../../context.ts';
 
 /**
@@ -13,7 +13,7 @@ export class Exchange {
   readonly agent: AgentKey;
   readonly open: RequestInProgress;
   /** The call whose result answers this request. */
-  #answered: NumberedCall | undefined;
+  #answered: ToolCallRow | undefined;
   #sending: () => void = () => undefined;
 
   constructor(agent: AgentKey, open: RequestInProgress) {
@@ -33,7 +33,7 @@ export class Exchange {
   }
 
   /** Records that the result of a call is being sent: after it has been delivered, an equal call is a new one. */
-  answering(context: ProxyContext, row: NumberedCall): void {
+  answering(context: ProxyContext, row: ToolCallRow): void {
     this.#answered = row;
     this.#sending = context.deliveries.begin(row);
   }
@@ -46,7 +46,7 @@ export class Exchange {
       const ends = [once(response, 'finish'), once(response, 'close')];
       await Promise.race(ends).catch(() => undefined);
     }
-    if (response.writableFinished) await markToolDelivered(context, answered);
+    if (response.writableFinished) await markResultDelivered(context, answered);
   }
 
   close(): void {

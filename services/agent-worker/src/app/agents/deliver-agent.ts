@@ -29,8 +29,12 @@ export async function deliverAgent(
   checkSettings(manifest);
   return await agents.accept(delivery, async (lease) => {
     const at = lease?.at ?? clock.now();
-    const first = lease === undefined ? null : JSON.stringify(await readFirst(delivery));
-    const row = { ...agentRow(delivery, at, lease), code_version: version, first_reads: first };
+    const firstReads = lease === undefined ? null : JSON.stringify(await readFirst(delivery));
+    const row = {
+      ...agentRow(delivery, at, lease),
+      code_version: version,
+      first_reads: firstReads,
+    };
     const insert = async (trx: WorkerTransaction) => {
       if (await isRepeat(trx, delivery)) return undefined;
       await insertAgent(trx, row);
@@ -69,12 +73,14 @@ async function isRepeat(
     );
   }
   if (known !== undefined) return true;
-  // A delivery that arrives after the end of its run must not start an agent.
+  // A delivery that arrives after the end of its agent or run must not start the agent.
   const cancel = await cancelOf(trx, key);
   if (cancel === undefined) return false;
-  throw new PreconditionError('RUN_ENDED', `Run ${key.runId} has ended: ${cancel.stop_reason}.`, {
-    stop_reason: cancel.stop_reason,
-  });
+  throw new PreconditionError(
+    'RUN_ENDED',
+    `Agent ${key.instance} of run ${key.runId} has ended: ${cancel.stop_reason}.`,
+    { stop_reason: cancel.stop_reason },
+  );
 }
 
 function agentRow(

@@ -25,7 +25,7 @@ export interface PoolRepositoryParts {
   readonly onEvents: () => void;
 }
 
-/** The pools of spawn-budget. Each call is one transaction, which writes changes together with their events. */
+/** The pools of spawn-budget. Changes are written in one transaction together with their events. */
 export class PoolRepository {
   readonly #parts: PoolRepositoryParts;
   readonly #cache = new PoolCache();
@@ -103,7 +103,10 @@ export class PoolTransaction {
     this.#cache = cache;
   }
 
-  /** Loads pools tenant by tenant, so that all transactions acquire their locks in the same order. */
+  /**
+   * Loads the pools of `runs`. On PostgreSQL the store has locked all runs at the start of the transaction, so the row
+   * locks of two transactions cannot deadlock.
+   */
   async load(runs: readonly RunKey[], dialect: StoreDialect): Promise<void> {
     const options = { dialect, cache: this.#cache };
     for (const [tenant, runIds] of byTenant(runs)) {
@@ -198,7 +201,10 @@ export class PoolTransaction {
   }
 }
 
-/** Returns the runs of a transaction without duplicates. Only transactions on the same run wait for each other. */
+/**
+ * Returns the runs of a transaction without duplicates, because on PostgreSQL a transaction that names too many runs
+ * overlaps no other transaction.
+ */
 function distinct(runs: readonly RunKey[]): readonly RunKey[] {
   return [...new Map(runs.map((key) => [poolMapKey(key), key])).values()];
 }
