@@ -287,3 +287,27 @@ it('executes nothing while the run is halted, and the call once after the halt i
   });
   expect(counter.runs).toBe(1);
 });
+
+it('identifies a call by the id that the client chose, even after its result was received, and rejects a malformed id (AP-4)', async () => {
+  const test = await counterPlatform();
+  const client = await connect(await startMcpRun(test));
+  const wipe = (id: unknown, disk = 'sda') =>
+    client.callTool({ ...ASK, arguments: { disk }, _meta: { 'io.writ/call_id': id } });
+  const first = await wipe('wipe-1');
+  expect(first).toMatchObject({ structuredContent: { wiped: 1 } });
+  expect(await wipe('wipe-1')).toMatchObject({
+    structuredContent: { wiped: 1 },
+    _meta: { 'io.writ/replayed': true },
+  });
+  expect(counter.runs).toBe(1);
+  expect(await wipe('wipe-1', 'sdb')).toMatchObject({
+    isError: true,
+    _meta: { 'io.writ/reason': 'call_id_reused' },
+  });
+  for (const id of ['Wipe-2', '', 'x'.repeat(65), 2]) {
+    await expect(wipe(id)).rejects.toThrow(/_meta\["io\.writ\/call_id"\] must consist of 1 to 64/);
+  }
+  expect(counter.runs).toBe(1);
+  await wipe('wipe-2', 'sdb');
+  expect(counter.runs).toBe(2);
+});

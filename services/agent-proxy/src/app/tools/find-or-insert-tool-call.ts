@@ -19,7 +19,7 @@ export interface ToolRequest {
    * an approver changes the arguments (TG-1).
    */
   readonly argumentsJson: string;
-  /** The call id that the client chose; empty if there is none or if it is malformed. */
+  /** The call id that the client chose; empty if it chose none. */
   readonly clientCallId: string;
 }
 

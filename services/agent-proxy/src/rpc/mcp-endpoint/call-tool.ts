@@ -16,6 +16,9 @@ import { createdTask, waitText } from '../../wire/mcp-task.ts';
 import { type Era, termsOf } from './client-terms.ts';
 import type { Exchange } from './exchange.ts';
 
+/** The field of `_meta` with the id that a client chose for a call. */
+const CALL_ID = 'io.writ/call_id';
+
 type Params = CallToolRequest['params'];
 type Result = CallToolResult | InputRequiredResult;
 
@@ -70,7 +73,17 @@ function toolRequest(
   { name: tool, arguments: args = {} }: Params,
   ctx: ServerContext,
 ): ToolRequest {
-  const own = ctx.mcpReq._meta?.['io.writ/call_id'];
-  const clientCallId = typeof own === 'string' && /^[a-z0-9_-]{1,64}$/.test(own) ? own : '';
+  const clientCallId = callIdOf(ctx.mcpReq._meta?.[CALL_ID]);
   return { tool, argumentsJson: canonicalJson(args), clientCallId };
+}
+
+/**
+ * Returns the call id that the client chose, empty if it chose none.
+ * @throws ProtocolError InvalidParams for a malformed id, which would not make the call idempotent
+ */
+function callIdOf(id: unknown): string {
+  if (id === undefined) return '';
+  if (typeof id === 'string' && /^[a-z0-9_-]{1,64}$/.test(id)) return id;
+  const rule = 'must consist of 1 to 64 lower-case letters, digits, "_" and "-"';
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, `_meta["${CALL_ID}"] ${rule}.`);
 }
