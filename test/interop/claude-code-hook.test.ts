@@ -122,6 +122,17 @@ describe('the hook of Claude Code', () => {
     expect(allowed).toHaveLength(1);
   });
 
+  it('denies a waiting call when agent-proxy shuts down, because the client executes it after a lost connection (AP-5, SYS-4)', async () => {
+    const { test, run } = await started();
+    const waiting = hook(run, preToolUse(REMOVE));
+    await pendingApproval(test, run.runId);
+    const [denied] = await Promise.all([waiting, test.platform.stop()]);
+    expect(denied).toMatchObject({
+      permissionDecision: 'deny',
+      permissionDecisionReason: 'agent-proxy is shutting down; repeat the request.',
+    });
+  });
+
   it('records outcome, digest and size of the result of an executed call, but not the result itself (AP-5)', async () => {
     const lines: string[] = [];
     const test = await refundPlatform({

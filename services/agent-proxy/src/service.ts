@@ -67,6 +67,7 @@ export const createAgentProxy = defineService({
         new DecidedTasks(context, host.isClockSkewed),
         { start: () => undefined, stop: () => context.slots.stop() },
       ],
+      drain: () => context.open.drain(config.drainMs),
       exposes: { edgeAddress: edge.address },
     };
   },

@@ -8,7 +8,7 @@ import type { ServedMethod } from './served-service.ts';
 import { type CallHost, ServerCall } from './server-call.ts';
 
 /** Time for aborted calls to send their status, ms. */
-const FORCED_END_MS = 1_000;
+export const FORCED_END_MS = 1_000;
 
 interface Options {
   readonly gate: Gate;

@@ -6,6 +6,7 @@ import type { Logger } from '@writ/telemetry';
 import { PacedQueue } from '../calls/paced-queue.ts';
 import { toGrpcStatus } from '../errors/grpc-errors.ts';
 import { Cors } from './cors.ts';
+import type { OpenResponses } from './open-responses.ts';
 import { universalRequest } from './universal-request.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
@@ -22,12 +23,14 @@ interface Parts {
   readonly allowedOrigins: readonly string[];
   readonly events: WebHook;
   readonly web: WebHook | undefined;
+  /** The responses of `web` that have not ended. */
+  readonly responses: OpenResponses;
   readonly log: Logger;
 }
 
 /** Returns the HTTP request handler of the edge: CORS preflights, RPCs, event streams, then the web hook. */
 export function edgeRequests(parts: Parts): (request: WebRequest, response: WebResponse) => void {
-  const { handlers, events, web, endless, urgent, requestMs } = parts;
+  const { handlers, events, web, responses, endless, urgent, requestMs } = parts;
   const cors = new Cors(parts.allowedOrigins);
   const turns = new PacedQueue();
   const begin = (path: string, request: WebRequest, response: WebResponse): void => {
@@ -36,9 +39,11 @@ export function edgeRequests(parts: Parts): (request: WebRequest, response: WebR
       if (!endless.has(path)) limitRequest(request, response, requestMs);
       void handleRpc(handler, request, response, parts);
     } else if (isGrpc(request)) sendUnimplemented(path, response);
-    else if (events(request, response) || web?.(request, response) === true)
+    else if (events(request, response)) limitRequest(request, response, requestMs);
+    else if (web?.(request, response) === true) {
+      responses.add(response);
       limitRequest(request, response, requestMs);
-    else sendNotFound(path, response);
+    } else sendNotFound(path, response);
   };
   return (request, response) => {
     if (cors.handle(request, response)) return;

@@ -16,12 +16,16 @@ import { connectHandlers } from './connect-methods.ts';
 import { edgeRequests } from './edge-requests.ts';
 import { EdgeSessions } from './edge-sessions.ts';
 import { type EventStream, eventStreams } from './event-streams.ts';
+import { OpenResponses } from './open-responses.ts';
 import { sniff } from './sniff.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 /** Options of {@link createEdge}. */
 export interface EdgeOptions extends RpcServerOptions {
-  /** Handles requests that are not RPCs, such as a console's files; returns false when it has no response. */
+  /**
+   * Handles requests that are not RPCs, such as a console's files; returns false when it has no response. `close` waits
+   * for its responses like for calls, but does not abort them.
+   */
   readonly web?: WebHook;
   /** Streams that are also served as GET over plain HTTP. */
   readonly eventStreams?: readonly EventStream[];
@@ -44,6 +48,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const health = new Health(routes.map(({ service }) => service.typeName));
   const services = [...routes.map(gated), health.service];
   services.push(...reflectionServices(services));
+  const responses = new OpenResponses();
   const handlers = connectHandlers(calls, services, limits.maxMessageBytes);
   const handle = edgeRequests({
     handlers,
@@ -54,6 +59,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     allowedOrigins,
     events: eventStreams({ streams, services, calls, limits }),
     web,
+    responses,
     log: telemetry.log,
   });
   warmValidation(routes.flatMap(({ methods }) => methods.map(({ method }) => method.input)));
@@ -113,6 +119,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     close: createClose({
       health,
       calls,
+      responses,
       listener,
       drainConnections: () => {
         acceptor?.close();

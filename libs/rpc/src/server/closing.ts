@@ -1,4 +1,4 @@
-import type { Calls } from '../calls/calls.ts';
+import { type Calls, FORCED_END_MS } from '../calls/calls.ts';
 import type { Health } from './health.ts';
 import type { Listener } from './listener.ts';
 
@@ -7,6 +7,8 @@ const DEFAULT_GRACE_MS = 10_000;
 interface Parts {
   readonly health: Health;
   readonly calls: Calls;
+  /** Responses to requests other than RPCs. */
+  readonly responses?: { idle(limitMs: number): Promise<void> };
   readonly listener: Listener;
   /**
    * Closes idle connections and sends GOAWAY on the others. Called before and after the drain.
@@ -24,13 +26,13 @@ export function createClose(parts: Parts): (graceMs?: number) => Promise<void> {
 }
 
 async function close(parts: Parts, graceMs: number): Promise<void> {
-  const { health, calls, listener, drainConnections } = parts;
+  const { health, calls, responses, listener, drainConnections } = parts;
   health.shutDown();
   // Health watchers receive NOT_SERVING before their stream ends.
   await new Promise(setImmediate);
   void listener.stopAccepting();
   drainConnections();
-  await calls.drain(graceMs);
+  await Promise.all([calls.drain(graceMs), responses?.idle(graceMs + FORCED_END_MS)]);
   drainConnections();
   await listener.close();
 }

@@ -1,4 +1,11 @@
-import { type AgentKey, agentKeyText, OverloadedError, PreconditionError } from '@writ/kernel';
+import {
+  type AgentKey,
+  agentKeyText,
+  OverloadedError,
+  PreconditionError,
+  UnavailableError,
+  type WritError,
+} from '@writ/kernel';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { agentEnded } from './agent-ended.ts';
 
@@ -12,6 +19,7 @@ interface BusyAgent {
 export class RequestsInProgress {
   readonly #byAgent = new Map<string, BusyAgent>();
   readonly #maxPerAgent: number;
+  #onIdle: (() => void) | undefined;
 
   constructor(maxPerAgent: number) {
     this.#maxPerAgent = maxPerAgent;
@@ -34,6 +42,7 @@ export class RequestsInProgress {
     const request = new RequestInProgress(() => {
       open.delete(request);
       if (open.size === 0) this.#byAgent.delete(key);
+      if (this.#byAgent.size === 0) this.#onIdle?.();
     });
     open.add(request);
     this.#byAgent.set(key, { row: agent, requests: open });
@@ -79,7 +88,33 @@ export class RequestsInProgress {
     this.#abort(agent, new PreconditionError('HALTED', reason, { run_id: runId }));
   }
 
-  #abort(agent: AgentKey, reason: PreconditionError): void {
+  /**
+   * Ends all requests for a shutdown: at once those that wait for a person, because the wait can outlast the shutdown,
+   * and the others after `graceMs` (SYS-4). Each gets an answer instead of a closed connection.
+   */
+  async drain(graceMs: number): Promise<void> {
+    this.#abortAll(({ isWaiting }) => isWaiting);
+    if (this.#byAgent.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, graceMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#abortAll(() => true);
+  }
+
+  #abortAll(which: (request: RequestInProgress) => boolean): void {
+    const reason = 'agent-proxy is shutting down; repeat the request.';
+    for (const { requests } of this.#byAgent.values()) {
+      for (const request of requests) {
+        if (which(request)) request.abort(new UnavailableError('DRAINING', reason));
+      }
+    }
+  }
+
+  #abort(agent: AgentKey, reason: WritError): void {
     for (const request of this.#requestsOf(agentKeyText(agent))) request.abort(reason);
   }
 
@@ -101,7 +136,7 @@ export class RequestInProgress {
     this.#end = end;
   }
 
-  /** Aborts when the agent ends or is halted, and when the client disconnects. */
+  /** Aborts when the agent ends or is halted, when the client disconnects, and during a shutdown. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
