@@ -88,6 +88,9 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
       keyDir: join(config.dataDir, 'keys'),
       clock,
       rotateEveryMs: config.keyRotationMs,
+      onKeyProblem: (error) => {
+        telemetry.log.error({ err: error }, 'signing keys not updated; using the previous ones');
+      },
     });
     const addresses = () => knownAddresses(addressOf, trusts);
     const peerClocks = new PeerClocks(clock);

@@ -138,6 +138,9 @@ async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
       file: join(config.dataDir, API_KEYS_FILE),
       unsaved: config.unsavedApiKeys,
       clock,
+      onUnreadable: (error) => {
+        telemetry.log.error({ err: error }, 'API keys unreadable; rejecting all API keys');
+      },
     }),
     peers,
     events: createSupervisorEvents(telemetry, notify),
@@ -203,7 +206,14 @@ async function openEdge(
     allowedOrigins: config.allowedOrigins,
     gate: publicGate({
       apiKeys,
-      oidc: config.oidc && createOidc(config.oidc, clock),
+      oidc:
+        config.oidc &&
+        createOidc(config.oidc, {
+          clock,
+          onUnavailable: (error) => {
+            log.error({ err: error }, 'keys of the OIDC issuer unavailable; rejecting its tokens');
+          },
+        }),
       rateLimit: createTenantRate(store, config.tenantRate, clock),
       clock,
     }),

@@ -53,7 +53,13 @@ export function fileStamp(file: string): string | undefined {
 /** Replaces a file atomically and durably, mode 0600. */
 export function replacePrivate(file: string, text: string): void {
   const draft = writeDraft(file, text);
-  renameSync(draft, file);
+  try {
+    renameSync(draft, file);
+  } catch (error) {
+    // For example, a mounted file cannot be replaced. The draft can contain a private key.
+    rmSync(draft, { force: true });
+    throw badFile(file, `cannot be replaced (${codeOf(error)})`, error);
+  }
   syncFolder(file);
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import {
+import fs, {
   chmodSync,
   existsSync,
   mkdirSync,
@@ -9,12 +9,13 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ManualClock } from '@writ/kernel';
 import { CompactSign } from 'jose';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CLAIMS, createWorld, ISSUED, stolenKey, tempDir, tokenOf } from '../../test/fixtures.ts';
 import { readCheckpoint } from '../tokens/checkpoint.ts';
 import { createVerifier } from '../tokens/verifier.ts';
@@ -256,6 +257,49 @@ describe('signer', () => {
     expect(existsSync(`${fileOf(keyDir)}.lock`)).toBe(false);
   });
 
+  it('keeps signing with its key, and leaves no file, when the key file cannot be replaced (SV-6)', async () => {
+    const clock = new ManualClock();
+    const keyDir = tempDir();
+    const problems: string[] = [];
+    const options = { service: 'supervisor', keyDir, clock, rotateEveryMs: 60_000 } as const;
+    const onKeyProblem = (error: Error) => void problems.push(error.message);
+    const signer = await openSigner({ ...options, onKeyProblem });
+    const [key] = keyIds(signer);
+    clock.advance(60_000);
+    // A rename onto the mount point of a mounted key file fails with EBUSY.
+    vi.spyOn(fs, 'renameSync').mockImplementation(() => {
+      throw Object.assign(new Error('rename'), { code: 'EBUSY' });
+    });
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+      syncBuiltinESMExports();
+    });
+    for (let call = 0; call < 3; call += 1) {
+      await signer.sign('writ', { audience: 'tool-gateway', claims: CLAIMS.writ, ttlMs: 30_000 });
+    }
+    expect(keyIds(signer)).toEqual([key]);
+    expect(problems).toEqual([`${fileOf(keyDir)} cannot be replaced (EBUSY).`]);
+    expect(readdirSync(keyDir)).toEqual(['supervisor.jwks.json']);
+  });
+
+  it('reports a changed key file that it cannot read, once, and keeps its keys (SYS-3)', async () => {
+    const clock = new ManualClock();
+    const keyDir = tempDir();
+    const problems: string[] = [];
+    const onKeyProblem = (error: Error) => void problems.push(error.message);
+    const signer = await openSigner({ service: 'supervisor', keyDir, clock, onKeyProblem });
+    const [key] = keyIds(signer);
+    chmodSync(fileOf(keyDir), 0o644);
+    writeFileSync(fileOf(keyDir), '{}');
+    for (let call = 0; call < 3; call += 1) {
+      clock.advance(1_000);
+      await signer.refresh();
+    }
+    expect(problems).toEqual([expect.stringContaining('is accessible to other users')]);
+    expect(keyIds(signer)).toEqual([key]);
+  });
+
   it('keeps its keys while the file is missing or damaged', async () => {
     const world = await createWorld();
     for (const damage of [
@@ -320,19 +364,22 @@ describe('signer', () => {
     });
   });
 
-  it('keeps its key when a process was killed during rotation', async () => {
+  it('keeps its key when a process was killed during rotation, and reports the lock file (SYS-3)', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();
+    const problems: string[] = [];
     const signer = await openSigner({
       service: 'supervisor',
       keyDir,
       clock,
       rotateEveryMs: 60_000,
+      onKeyProblem: (error) => problems.push(error.reason),
     });
     clock.advance(60_000);
     writeFileSync(`${fileOf(keyDir)}.lock`, '');
     await signer.sign('writ', { audience: 'tool-gateway', claims: CLAIMS.writ, ttlMs: 30_000 });
     expect(keyIds(signer)).toHaveLength(1);
+    expect(problems).toEqual(['FILE_LOCKED']);
     rmSync(`${fileOf(keyDir)}.lock`);
     clock.advance(60_000);
     await signer.sign('writ', { audience: 'tool-gateway', claims: CLAIMS.writ, ttlMs: 30_000 });

@@ -1,7 +1,14 @@
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { create, toJson } from '@bufbuild/protobuf';
-import { assertId, type Clock, InvalidRequestError, isWritError, newId } from '@writ/kernel';
+import {
+  assertId,
+  type Clock,
+  InvalidRequestError,
+  isWritError,
+  newId,
+  type WritError,
+} from '@writ/kernel';
 import { compactVerify } from 'jose';
 import type { ServiceName } from '../services/names.ts';
 import {
@@ -93,6 +100,11 @@ export interface SignerOptions {
    * the old key stay valid until they expire. Default: keys are rotated only by {@link Signer.rotate}.
    */
   readonly rotateEveryMs?: number | undefined;
+  /**
+   * Called when the running service cannot rotate its key, or cannot read its changed key file, once for each version of
+   * the file; until it can, it signs with the key that it has.
+   */
+  readonly onKeyProblem?: ((error: WritError) => void) | undefined;
 }
 
 /**
@@ -113,10 +125,9 @@ const ROTATION_RETRY_MS = 60_000;
  * @throws InvalidRequestError INVALID_FILE naming the file and the remedy; the file is never recreated
  */
 export async function openSigner(options: SignerOptions): Promise<Signer> {
-  const { service, keyDir, clock, rotateEveryMs } = options;
-  const file = join(keyDir, `${service}.jwks.json`);
-  const signer = new FileSigner(service, file, clock, rotateEveryMs);
-  await signer.load(() => openKeyFile(file, clock.now()));
+  const file = join(options.keyDir, `${options.service}.jwks.json`);
+  const signer = new FileSigner(file, options);
+  await signer.load(() => openKeyFile(file, options.clock.now()));
   return signer;
 }
 
@@ -137,12 +148,16 @@ class FileSigner implements Signer {
   #rotating: Promise<void> | undefined;
   /** Time of the next rotation attempt after a failure, by the monotonic clock, ms. */
   #notBefore = Number.NEGATIVE_INFINITY;
+  readonly #onKeyProblem: SignerOptions['onKeyProblem'];
+  /** The version of the key file that was last reported as unreadable. */
+  #reported: string | undefined;
 
-  constructor(service: ServiceName, file: string, clock: Clock, rotateEveryMs: number | undefined) {
+  constructor(file: string, { service, clock, rotateEveryMs, onKeyProblem }: SignerOptions) {
     this.service = service;
     this.#file = file;
     this.clock = clock;
     this.#rotateEveryMs = rotateEveryMs;
+    this.#onKeyProblem = onKeyProblem;
   }
 
   async sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken> {
@@ -232,6 +247,7 @@ class FileSigner implements Signer {
         // The old key is still valid, and the stale lock of a killed process must not block signing.
         if (!isWritError(error)) throw error;
         this.#notBefore = now + ROTATION_RETRY_MS;
+        this.#onKeyProblem?.(error);
       })
       .finally(() => {
         this.#rotating = undefined;
@@ -262,12 +278,16 @@ class FileSigner implements Signer {
     const now = this.clock.monotonicMs();
     if (now - this.#checkedAt < maxAgeMs) return;
     this.#checkedAt = now;
-    if (fileStamp(this.#file) === this.#keys().stamp) return;
+    const stamp = fileStamp(this.#file);
+    if (stamp === this.#keys().stamp) return;
     try {
       await this.load(() => readKeyFile(this.#file));
     } catch (error) {
-      // A running service keeps its keys; its next start reports the problem.
+      // A running service keeps its keys; its next start fails.
       if (!isWritError(error)) throw error;
+      const version = stamp ?? 'missing';
+      if (version !== this.#reported) this.#onKeyProblem?.(error);
+      this.#reported = version;
     }
   }
 

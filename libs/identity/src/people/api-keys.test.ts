@@ -113,14 +113,21 @@ describe('API keys', () => {
   it('are rejected while their file is damaged (SYS-4)', async () => {
     const file = join(tempDir(), 'api-keys.json');
     const clock = new ManualClock();
-    const apiKeys = openApiKeys({ file, clock });
+    const unreadable: unknown[] = [];
+    const onUnreadable = (error: unknown) => void unreadable.push(error);
+    const apiKeys = openApiKeys({ file, clock, onUnreadable });
     const key = await apiKeys.create(ANN);
     for (const text of ['{', '{}', '{"keys":[{"id":"x"}]}']) {
       writeFileSync(file, text);
       clock.advance(1_000);
-      expect(() => apiKeys.verify(key)).toThrow('The API keys cannot be read.');
+      for (let call = 0; call < 3; call += 1) {
+        expect(() => apiKeys.verify(key)).toThrow('The API keys cannot be read.');
+      }
       expect(() => openApiKeys({ file })).toThrow(`${file} is not a valid API key file`);
     }
+    // The problem is reported once for each version of the file, for the log of the supervisor.
+    const problem = { message: expect.stringContaining(`${file} is not a valid API key file`) };
+    expect(unreadable).toEqual([1, 2, 3].map(() => expect.objectContaining(problem)));
   });
 
   it('require a subject, a tenant and a role', async () => {

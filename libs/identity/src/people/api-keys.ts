@@ -51,6 +51,8 @@ export interface ApiKeysOptions {
   readonly unsaved?: ReadonlyMap<string, Person> | undefined;
   /** Default: the system clock. */
   readonly clock?: Clock;
+  /** Called when the changed file cannot be read, once for each version of the file. */
+  readonly onUnreadable?: (error: unknown) => void;
 }
 
 const KEY_PATTERN = /^writ_([a-z0-9]{12})_[A-Za-z0-9_-]{43}$/;
@@ -64,13 +66,15 @@ const MAX_SUBJECT = 256;
  * rejected within 200 ms.
  * @throws InvalidRequestError INVALID_FILE naming the file and what to do
  */
-export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptions): ApiKeys {
+export function openApiKeys(options: ApiKeysOptions): ApiKeys {
+  const { file, unsaved, clock = systemClock, onUnreadable } = options;
   const unsavedRecords = Array.from(unsaved ?? [], ([key, person]) =>
     newRecord(key, person, clock.now()),
   );
   let stamp = fileStamp(file);
   let records = readApiKeyFile(file);
   let checkedAt = clock.monotonicMs();
+  let reported: string | undefined;
 
   const reload = (atOnce = false): void => {
     const now = clock.monotonicMs();
@@ -80,6 +84,8 @@ export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptio
       try {
         records = readApiKeyFile(file);
       } catch (error) {
+        if (newStamp !== reported) onUnreadable?.(error);
+        reported = newStamp;
         // Without the file it is unknown which keys were revoked, so all keys are rejected (SYS-4).
         throw new UnavailableError(
           'API_KEYS_UNREADABLE',

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type Clock, UnavailableError } from '@writ/kernel';
+import { type Clock, isWritError, UnavailableError } from '@writ/kernel';
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
@@ -27,11 +27,30 @@ const POLL_INTERVAL_MS = 1_000;
  * Returns a function that looks up the public keys of an issuer, which are fetched on demand and cached. Unknown key
  * ids cause at most one fetch per {@link COOL_DOWN_MS}, and a failed fetch is not repeated for {@link PAUSE_MS}, so
  * that callers cannot cause a fetch for each token.
+ * @param onUnavailable called once when the keys become unavailable, with the cause
  * @throws UnavailableError ISSUER_UNAVAILABLE (from the returned function) when the keys are unavailable, so all tokens
  *   are rejected (SYS-4)
  */
-export function issuerJwks({ jwks }: Pick<OidcSettings, 'jwks'>, clock: Clock): JWTVerifyGetKey {
-  return 'url' in jwks ? remoteJwks(jwks.url, clock) : fileJwks(jwks.file, clock);
+export function issuerJwks(
+  { jwks }: Pick<OidcSettings, 'jwks'>,
+  clock: Clock,
+  onUnavailable: (cause: unknown) => void,
+): JWTVerifyGetKey {
+  let isReported = false;
+  const lookUp = 'url' in jwks ? remoteJwks(jwks.url, clock) : fileJwks(jwks.file, clock);
+  return async (header, token) => {
+    try {
+      const key = await lookUp(header, token);
+      isReported = false;
+      return key;
+    } catch (error) {
+      if (isWritError(error)) {
+        if (!isReported) onUnavailable(error.cause);
+        isReported = true;
+      }
+      throw error;
+    }
+  };
 }
 
 function remoteJwks(url: string, clock: Clock): JWTVerifyGetKey {
@@ -61,31 +80,32 @@ function remoteJwks(url: string, clock: Clock): JWTVerifyGetKey {
 function fileJwks(file: string, clock: Clock): JWTVerifyGetKey {
   let stamp: string | undefined;
   let keys: JWTVerifyGetKey | undefined;
+  let problem: unknown;
   let checkedAt = Number.NEGATIVE_INFINITY;
   return async (header, token) => {
     const now = clock.monotonicMs();
     if (now - checkedAt >= POLL_INTERVAL_MS) {
       const newStamp = fileStamp(file);
-      if (newStamp === undefined || newStamp !== stamp) keys = readKeys(file);
+      if (newStamp === undefined || newStamp !== stamp) {
+        // Without the file it is unknown which keys were revoked, so no key is trusted until the file is valid again.
+        keys = undefined;
+        try {
+          keys = readKeys(file);
+        } catch (error) {
+          problem = error;
+        }
+      }
       stamp = newStamp;
       checkedAt = now;
     }
-    if (keys === undefined) throw unavailable();
+    if (keys === undefined) throw unavailable(problem);
     return await keys(header, token);
   };
 }
 
-/**
- * Reads the keys of a file. Returns undefined for an unreadable file: it is unknown which keys were revoked, so no key
- * is trusted.
- */
-function readKeys(file: string): JWTVerifyGetKey | undefined {
-  try {
-    return createLocalJWKSet(JSON.parse(readFileSync(file, 'utf8')) as JSONWebKeySet);
-  } catch {
-    // All tokens are rejected until the file is valid again.
-    return undefined;
-  }
+/** Reads the keys of a file. @throws Error of the file system, the JSON parser or the library */
+function readKeys(file: string): JWTVerifyGetKey {
+  return createLocalJWKSet(JSON.parse(readFileSync(file, 'utf8')) as JSONWebKeySet);
 }
 
 function isAboutTheToken(error: unknown): boolean {

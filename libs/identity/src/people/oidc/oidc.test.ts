@@ -13,6 +13,7 @@ const ADA = { subject: 'ada', tenant: 'acme', roles: ['caller'] };
 
 describe('tokens of an issuer', () => {
   const clock = new ManualClock(new Date());
+  const unavailable = vi.fn<(error: unknown) => void>();
   let issuer: Issuer;
   let oidc: Oidc;
 
@@ -26,7 +27,8 @@ describe('tokens of an issuer', () => {
 
   beforeEach(async () => {
     issuer = await Issuer.start();
-    oidc = createOidc(settings(), clock);
+    unavailable.mockClear();
+    oidc = createOidc(settings(), { clock, onUnavailable: unavailable });
   });
   afterEach(() => issuer.close());
 
@@ -44,7 +46,7 @@ describe('tokens of an issuer', () => {
         tenantClaim: 'https://writ.example/tenant',
         rolesClaim: 'realm_access.roles',
       }),
-      clock,
+      { clock },
     );
     const claims = {
       aud: ['other', 'writ'],
@@ -101,7 +103,7 @@ describe('tokens of an issuer', () => {
     await issuer.addKey('key-2', 'EdDSA');
     const token = await issuer.sign(CLAIMS, { kid: 'key-2' });
     expect(await oidc.verify(token)).toEqual(ADA);
-    const strict = createOidc(settings({ algorithms: ['ES256'] }), clock);
+    const strict = createOidc(settings({ algorithms: ['ES256'] }), { clock });
     await expect(strict.verify(token)).rejects.toMatchObject(rejectedAs('signature'));
   });
 
@@ -148,16 +150,21 @@ describe('tokens of an issuer', () => {
         });
       }
       expect(issuer.requests).toBe(1);
+      clock.advance(1_001);
+      await expect(oidc.verify(token)).rejects.toThrow('retry later');
+      // The cause is reported once, for the log of the supervisor.
+      expect(unavailable.mock.calls).toEqual([[expect.any(Error)]]);
       issuer[fault] = false;
       clock.advance(1_001);
       expect(await oidc.verify(token)).toEqual(ADA);
+      expect(unavailable).toHaveBeenCalledTimes(1);
     },
   );
 
   it('are verified with the current key file, and rejected without it despite a clock step (SYS-4, BD-3)', async () => {
     const file = join(tempDir(), 'jwks.json');
     writeFileSync(file, issuer.jwks);
-    const local = createOidc(settings({ jwks: { file } }), clock);
+    const local = createOidc(settings({ jwks: { file } }), { clock, onUnavailable: unavailable });
     expect(await local.verify(await issuer.sign(CLAIMS))).toEqual(ADA);
     await issuer.addKey('key-2', 'ES256');
     writeFileSync(file, issuer.jwks);
@@ -169,5 +176,6 @@ describe('tokens of an issuer', () => {
     await expect(local.verify(await issuer.sign(CLAIMS))).rejects.toMatchObject({
       reason: 'ISSUER_UNAVAILABLE',
     });
+    expect(unavailable).toHaveBeenCalledWith(expect.objectContaining({ code: 'ENOENT' }));
   });
 });

@@ -26,9 +26,20 @@ export interface Oidc {
 const CLOCK_TOLERANCE_S = 5;
 const MAX_SUBJECT = 256;
 
+/** The clock of a verifier, and the callback for problems that concern every token. */
+export interface OidcParts {
+  /** Default: the system clock. */
+  readonly clock?: Clock;
+  /** Called once when the keys of the issuer become unavailable. */
+  readonly onUnavailable?: (error: unknown) => void;
+}
+
 /** Creates a verifier of OpenID Connect tokens: signature, algorithm, issuer, audience, times and claims. */
-export function createOidc(settings: OidcSettings, clock: Clock = systemClock): Oidc {
-  const keys = issuerJwks(settings, clock);
+export function createOidc(
+  settings: OidcSettings,
+  { clock = systemClock, onUnavailable = () => undefined }: OidcParts = {},
+): Oidc {
+  const keys = issuerJwks(settings, clock, onUnavailable);
   const { issuer, audience, algorithms, subjectClaim } = settings;
   return {
     async verify(token) {
