@@ -217,6 +217,23 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(error).toMatchObject({ kind: 'failed_precondition', reason: 'RUN_ENDED' });
     expect((error as Error).message).toMatch(/^\ufffdx{1000,2100}…$/);
   });
+
+  it('truncates a message so that its encoding fits into the headers of every peer (SYS-3)', async () => {
+    const { address } = await start(transport, {
+      startRun: async () => {
+        throw new PreconditionError('HALTED', '停'.repeat(1_365), { halt_id: 'hlt-1' });
+      },
+    });
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${KEY}`);
+    const request = toBinary(StartRunRequestSchema, create(StartRunRequestSchema, START));
+    const error = await raw(address, 'StartRun', Buffer.from(request), metadata);
+    expect(error.details).toMatch(/^停{300,341}…$/);
+    const details = error.metadata.get('grpc-status-details-bin')[0] as Buffer;
+    // Some peers accept at most 8 KiB of headers.
+    const size = encodeURI(error.details).length + details.toString('base64').length;
+    expect(size).toBeLessThan(7_000);
+  });
 });
 
 const PROTOCOLS: readonly [string, (baseUrl: string) => Transport][] = [

@@ -37,6 +37,8 @@ const ERROR_DOMAIN = 'writ';
 
 /** Status and details must fit into HTTP/2 headers; some peers accept only 8 KiB. */
 const MAX_MESSAGE_CHARACTERS = 2048;
+/** Maximum length of a text with percent-encoding, which makes nine characters of one Chinese character. */
+const MAX_ENCODED_CHARACTERS = 3072;
 
 /** An error on the wire, independent of the transport. */
 export interface ErrorStatus {
@@ -87,12 +89,20 @@ function retryInfoOf({ retry_after_ms: ms }: ErrorMetadata): Pick<ErrorStatus, '
 }
 
 /**
- * Shortens a text to `limit` characters. Lone surrogates are not allowed in headers: grpc-js would throw while
- * sending.
+ * Shortens a text to `limit` characters, and to {@link MAX_ENCODED_CHARACTERS} with percent-encoding. Lone surrogates
+ * are not allowed in headers: grpc-js would throw while sending.
  */
 export function truncate(text: string, limit = MAX_MESSAGE_CHARACTERS): string {
   const sendable = text.toWellFormed();
-  return sendable.length <= limit ? sendable : `${sendable.slice(0, limit - 1).toWellFormed()}…`;
+  if (sendable.length <= limit && encodeURI(sendable).length <= MAX_ENCODED_CHARACTERS) {
+    return sendable;
+  }
+  let start = sendable.slice(0, limit - 1).toWellFormed();
+  for (;;) {
+    const share = MAX_ENCODED_CHARACTERS / encodeURI(start).length;
+    if (share >= 1) return `${start}…`;
+    start = start.slice(0, Math.floor(start.length * share)).toWellFormed();
+  }
 }
 
 /**
