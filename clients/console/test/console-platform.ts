@@ -10,6 +10,8 @@ const POLICY = resolve(import.meta.dirname, '../../../examples/refund-desk/polic
 export interface ConsolePlatform extends TestPlatform {
   readonly approverKey: string;
   readonly auditorKey: string;
+  /** The key of an auditor of another tenant. */
+  readonly otherTenantKey: string;
   /** Starts a run that escalates a refund of 1000 or 1200 USD; its approvers may approve up to 1100. */
   startRefund(requestId: string, usd: 1000 | 1200): Promise<string>;
   /** Waits until a run waits for a person, and returns the path of its approval. */
@@ -22,10 +24,11 @@ export async function startConsolePlatform(
 ): Promise<ConsolePlatform> {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-console-'));
   const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
-  const keyOf = (role: 'approver' | 'auditor') =>
-    apiKeys.create({ subject: `the-${role}`, tenant: 'default', roles: [role] });
+  const keyOf = (role: 'approver' | 'auditor', tenant = 'default') =>
+    apiKeys.create({ subject: `the-${role}`, tenant, roles: [role] });
   const approverKey = await keyOf('approver');
   const auditorKey = await keyOf('auditor');
+  const otherTenantKey = await keyOf('auditor', 'other');
   const policy = readFileSync(POLICY, 'utf8')
     .replace('auto_refund: { usd: 1000 }', 'auto_refund: { usd: 500 }')
     .replace('max_usd: 800', 'max_usd: 1100');
@@ -34,6 +37,7 @@ export async function startConsolePlatform(
     ...platform,
     approverKey,
     auditorKey,
+    otherTenantKey,
     async startRefund(requestId, usd) {
       const { run } = await platform.client.runs.startRun({
         requestId,

@@ -51,6 +51,33 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
+  it('shows no data of the previous tenant after its key was rejected (PE-2, SYS-6)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    const runId = await platform.startRefund('previous-tenant', 1200);
+    await page.goto('/pools');
+    const pool = page.getByRole('region', { name: `Pool of ${runId}` });
+    await pool.waitFor();
+    await page.route(/GetCaller/, (route) =>
+      route.fulfill({
+        status: 401,
+        contentType: 'application/json',
+        body: '{"code":"unauthenticated","message":"The API key is not valid."}',
+      }),
+    );
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByRole('heading', { name: 'Sign in to Writ' }).waitFor();
+    await page.unroute(/GetCaller/);
+    // The page of the next user has no answer yet.
+    await page.route(/ListRuns/, () => undefined);
+    await page.getByLabel('API key', { exact: true }).fill(platform.otherTenantKey);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Pools', level: 1 }).waitFor();
+    expect(await pool.count()).toBe(0);
+    await platform.client.runs.cancelRun({ requestId: 'previous-tenant-end', runId });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
   it('shows a run live while it waits for a person, and its end after the approval (PE-1, PE-2)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('live', 1000);

@@ -12,10 +12,8 @@ import {
 import { type Api, createApi } from '../api/api.ts';
 import { isUnauthenticated } from '../api/errors.ts';
 import { storeApiKey, storedApiKey } from './credential.ts';
+import { forgetTenant } from './forget-tenant.ts';
 import { forgetOidcUser, type OidcSignIn, oidcManager, oidcToken } from './oidc.ts';
-
-/** Queries without data of a tenant. */
-const KEPT = ['config', 'caller'];
 
 /** The contents of /console.json. */
 export interface ConsoleConfig {
@@ -93,9 +91,9 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   });
   useEffect(() => {
     if (oidc === undefined) return;
-    // The person is forgotten when the issuer refuses to renew the token. The next person must not see cached data.
+    // The person is forgotten when the issuer refuses to renew the token.
     const forget = () => {
-      queries.removeQueries({ predicate: ({ queryKey }) => !KEPT.includes(String(queryKey[0])) });
+      forgetTenant(queries);
       void queries.invalidateQueries({ queryKey: ['caller'] });
     };
     // A failure to load the module is reported by the calls that need it.
@@ -103,11 +101,16 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     void opened.then((manager) => manager?.events.addUserUnloaded(forget));
     return () => void opened.then((manager) => manager?.events.removeUserUnloaded(forget));
   }, [oidc, queries]);
-  const signIn = useCallback((key: string) => {
-    storeApiKey(key);
-    setApiKey(key);
-    setAttempt((count) => count + 1);
-  }, []);
+  const signIn = useCallback(
+    (key: string) => {
+      // A rejected key does not sign the previous user out: the cache still has the data of that user's tenant.
+      forgetTenant(queries);
+      storeApiKey(key);
+      setApiKey(key);
+      setAttempt((count) => count + 1);
+    },
+    [queries],
+  );
   const signOut = useCallback(() => {
     storeApiKey(undefined);
     setApiKey(undefined);
