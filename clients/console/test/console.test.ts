@@ -1,9 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import {
   DecideApprovalRequestSchema,
   GetApprovalResponseSchema,
 } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import {
+  HaltSchema,
+  HaltState,
+  ListHaltsResponseSchema,
+} from '@writ/contracts/writ/control/v1/control_service_pb';
 import { QueryUsageResponseSchema } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -302,6 +307,36 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await page.getByRole('button', { name: 'Lift the halt' }).click();
     await page.getByText('No halt is in force').waitFor();
     expect((await platform.client.control.listHalts({ inForceOnly: true })).halts).toEqual([]);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('shows the error of a lift only in the dialog of that halt (PE-2, SV-9)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    await changeAnswers(page, /ListHalts/, ListHaltsResponseSchema, (answer) => {
+      answer.halts = ['first', 'second'].map((tenant) =>
+        create(HaltSchema, {
+          haltId: `hlt_${tenant}`,
+          scope: { kind: { case: 'tenant', value: tenant } },
+          state: HaltState.IN_FORCE,
+        }),
+      );
+    });
+    await page.route(/ControlService\/Resume/, (route) => route.abort());
+    await page.goto('/halts');
+    const lift = (tenant: string) => {
+      const card = page.getByRole('article', { name: `Halt of tenant ${tenant}` });
+      return card.getByRole('button', { name: 'Lift' }).click();
+    };
+    const dialog = page.getByRole('dialog', { name: 'Lift the halt' });
+    await lift('first');
+    await dialog.getByRole('button', { name: 'Lift the halt' }).click();
+    await dialog.getByRole('alert').waitFor();
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await lift('second');
+    await dialog.getByText('Agents in tenant second').waitFor();
+    expect(await dialog.getByRole('alert').count()).toBe(0);
     expect(problems).toEqual([]);
     await context.close();
   });

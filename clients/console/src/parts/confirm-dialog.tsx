@@ -2,12 +2,15 @@ import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { ErrorNotice } from './notices.tsx';
 
-/** Asks before an action that cannot be undone, and shows why it failed. The title names the action, as its button does. */
+/**
+ * Asks before an action that cannot be undone, and shows why it failed until it is closed. The title names the action, as
+ * its button does.
+ */
 export function ConfirmDialog({
   title,
   isOpen,
   onClose,
-  action: { error, isPending },
+  action: { error, isPending, reset },
   onConfirm,
   explanation,
   back = 'Back',
@@ -17,17 +20,26 @@ export function ConfirmDialog({
   readonly title: string;
   readonly isOpen: boolean;
   readonly onClose: () => void;
-  readonly action: { readonly error: unknown; readonly isPending: boolean };
+  readonly action: {
+    readonly error: unknown;
+    readonly isPending: boolean;
+    readonly reset: () => void;
+  };
   readonly onConfirm: () => void;
   readonly explanation: ReactNode;
   readonly back?: string;
   readonly color?: string;
   readonly children?: ReactNode;
 }) {
+  // The dialog may be opened for another target, which the error does not concern.
+  const close = (): void => {
+    reset();
+    onClose();
+  };
   return (
     <Modal
       opened={isOpen}
-      onClose={onClose}
+      onClose={close}
       title={title}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
@@ -36,7 +48,7 @@ export function ConfirmDialog({
         {children}
         {error !== null && <ErrorNotice error={error} />}
         <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={close}>
             {back}
           </Button>
           <Button {...(color !== undefined && { color })} loading={isPending} onClick={onConfirm}>
