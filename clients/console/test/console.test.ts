@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { create, fromBinary } from '@bufbuild/protobuf';
+import { exportedLine } from '@writ/audit/portable';
 import {
   DecideApprovalRequestSchema,
   GetApprovalResponseSchema,
@@ -365,6 +366,33 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await page.getByRole('button', { name: 'Verify' }).click();
     await page.getByText('The chain is invalid').waitFor();
     await page.getByText(/^Line 2: /).waitFor();
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('verifies a partial export after its first record is named (SV-8, PE-2)', async () => {
+    const lines: string[] = [];
+    for await (const entry of platform.client.audit.exportAudit({ afterSequence: 2n })) {
+      lines.push(exportedLine(entry));
+    }
+    const { page, context, problems } = await open(platform.auditorKey);
+    await page.goto('/audit');
+    const chooser = page.waitForEvent('filechooser');
+    await page.getByLabel('Export').click();
+    await (await chooser).setFiles({
+      name: 'partial.jsonl',
+      mimeType: 'application/jsonl',
+      buffer: Buffer.from(`${lines.join('\n')}\n`),
+    });
+    const verify = page.getByRole('button', { name: 'Verify' });
+    await verify.click();
+    await page.getByText('Line 1: records 1 to 2 are missing before record 3.').waitFor();
+    const start = page.getByLabel('Starts after record');
+    await start.fill('two');
+    expect(await verify.isDisabled()).toBe(true);
+    await start.fill('2');
+    await verify.click();
+    await page.getByText(/The chain of tenant default is valid: \d+ records, 3 to /).waitFor();
     expect(problems).toEqual([]);
     await context.close();
   });

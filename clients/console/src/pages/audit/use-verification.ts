@@ -11,9 +11,9 @@ interface Verification {
   readonly error: unknown;
   /**
    * Verifies an export with the keys in a file. If `exportFile` is null, verifies the current chain; if `keyFile` is
-   * null, uses the published keys.
+   * null, uses the published keys. `after` is the number of the record that precedes a partial export.
    */
-  readonly verify: (exportFile: File | null, keyFile: File | null) => Promise<void>;
+  readonly verify: (exportFile: File | null, keyFile: File | null, after?: number) => Promise<void>;
   /** Saves the current chain as a file. */
   readonly download: () => Promise<void>;
 }
@@ -47,12 +47,12 @@ export function useVerification(): Verification {
     progress,
     verdict,
     error,
-    verify: (exportFile, keyFile) =>
+    verify: (exportFile, keyFile, after) =>
       run(async (signal) => {
         const lines = exportFile === null ? await chain(signal) : linesOf(await exportFile.text());
         setProgress(`Verifying ${lines.length} lines`);
         const jwks = keyFile === null ? await publishedKeys(api) : await keyFile.text();
-        setVerdict(await verifyChain(lines, jwks));
+        setVerdict(await verifyChain(lines, jwks, after));
       }),
     download: () =>
       run(async (signal) => {

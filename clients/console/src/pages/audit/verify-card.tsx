@@ -1,18 +1,20 @@
-import { Alert, Button, FileInput, Group, Radio, Stack, Text } from '@mantine/core';
+import { Alert, Button, FileInput, Group, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { Download, ShieldCheck } from 'lucide-react';
 import { useState } from 'react';
 import { ErrorNotice } from '../../parts/notices.tsx';
 import { Section } from '../../parts/section.tsx';
 import { useVerification } from './use-verification.ts';
-import { canVerify } from './verify-chain.ts';
+import { canVerify, recordNumber } from './verify-chain.ts';
 
 /** Downloads the chain of the tenant and verifies it in the browser. */
 export function VerifyCard() {
   const [source, setSource] = useState('published');
   const [keyFile, setKeyFile] = useState<File | null>(null);
   const [exportFile, setExportFile] = useState<File | null>(null);
+  const [start, setStart] = useState('');
   const { progress, verdict, error, verify, download } = useVerification();
   const usesKeyFile = source === 'file';
+  const after = exportFile === null ? 0 : recordNumber(start);
   const isBusy = progress !== '';
   return (
     <Section title="Verify the chain">
@@ -35,6 +37,17 @@ export function VerifyCard() {
           onChange={setExportFile}
           clearable
         />
+        {exportFile !== null && (
+          <TextInput
+            label="Starts after record"
+            description="The number that was passed to --after. Leave empty for a complete export."
+            inputMode="numeric"
+            autoComplete="off"
+            value={start}
+            onChange={(event) => setStart(event.currentTarget.value)}
+            error={after === undefined && 'This is not a record number.'}
+          />
+        )}
         <Radio.Group label="Public keys" value={source} onChange={setSource}>
           <Stack gap="xs" mt={6}>
             <Radio
@@ -62,8 +75,8 @@ export function VerifyCard() {
           <Button
             leftSection={<ShieldCheck size={16} />}
             loading={isBusy}
-            disabled={!canVerify() || (usesKeyFile && keyFile === null)}
-            onClick={() => void verify(exportFile, usesKeyFile ? keyFile : null)}
+            disabled={!canVerify() || (usesKeyFile && keyFile === null) || after === undefined}
+            onClick={() => void verify(exportFile, usesKeyFile ? keyFile : null, after)}
           >
             Verify
           </Button>

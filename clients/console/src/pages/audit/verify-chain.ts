@@ -40,12 +40,30 @@ export async function publishedKeys({ keys }: Api): Promise<string> {
   return JSON.stringify({ keys: jwks });
 }
 
-/** Verifies an export with the code of `writ audit verify`; hashes and signatures are computed by the browser. */
-export async function verifyChain(lines: readonly string[], jwks: string): Promise<ChainVerdict> {
+/**
+ * Parses the number of the record that precedes a partial export; zero for an empty text, undefined for a text that is
+ * not the number of a record.
+ */
+export function recordNumber(text: string): number | undefined {
+  const digits = text.trim();
+  const number = Number(digits);
+  return /^\d*$/.test(digits) && Number.isSafeInteger(number) ? number : undefined;
+}
+
+/**
+ * Verifies an export with the code of `writ audit verify`; hashes and signatures are computed by the browser. `after` is
+ * the number of the record that precedes a partial export. It is not read from the export, because missing records at
+ * the start would then not be detected.
+ */
+export async function verifyChain(
+  lines: readonly string[],
+  jwks: string,
+  after = 0,
+): Promise<ChainVerdict> {
   const readHead = await createHeadReader(jwks, isSigned);
-  const verdict = await verifyLines(lines, { readHead, sha256 });
+  const verdict = await verifyLines(lines, { readHead, sha256 }, { after });
   return verdict.holds
-    ? { holds: true, sentence: summaryOf(verdict) }
+    ? { holds: true, sentence: summaryOf(verdict, after) }
     : { holds: false, sentence: verdict.sentence };
 }
 
