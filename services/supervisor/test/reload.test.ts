@@ -179,6 +179,32 @@ describe('four-eyes rules', () => {
 });
 
 describe('agent definitions that change', () => {
+  it('are listed with their current names and descriptions (AG-1)', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'writ-reload-'));
+    const agents = join(folder, 'agents.yaml');
+    await writeFile(agents, AGENTS_YAML);
+    const family = await Family.start({ config: { agents } });
+    try {
+      const runs = family.supervisor.runs();
+      const listed = async () =>
+        (await runs.listAgents({})).agents.map(({ name, description }) => [name, description]);
+      const others = [
+        ['digger', ''],
+        ['lead', ''],
+      ];
+      expect(await listed()).toEqual([...others, ['outsider', ''], ['scout', '']]);
+      const changed = AGENTS_YAML.replace(
+        '- name: outsider\n',
+        '- name: partner\n    description: Helps.\n',
+      ).replace('- name: scout\n', '- name: scout\n    delegate_only: true\n');
+      await writeFile(agents, changed);
+      await expect.poll(listed, { interval: 15 }).toEqual([...others, ['partner', 'Helps.']]);
+    } finally {
+      await family.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it('apply to new runs, while a run keeps the definitions that it started with (AG-1, SUP-9)', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'writ-reload-'));
     const agents = join(folder, 'agents.yaml');

@@ -5,15 +5,15 @@ import type { SupervisorContext } from '../../context.ts';
 import { readPage } from '../../wire/page-token.ts';
 
 /** ListAgents: returns the agents that clients can start, sorted by name. */
-export function listAgents({
-  agents,
-}: SupervisorContext): Handler<typeof RunService.method.listAgents> {
+export function listAgents(
+  context: SupervisorContext,
+): Handler<typeof RunService.method.listAgents> {
   return async (request) => {
     const { page, nextPageToken } = await readPage(request, {
       filters: {},
       parts: 1,
       read: async ([after = ''] = [], limit) =>
-        startableAgents(agents)
+        startableAgents(context.agents)
           .filter(({ name }) => name > after)
           .slice(0, limit),
       positionOf: ({ name }) => [name],
