@@ -192,17 +192,17 @@ export interface SupervisionView {
   readonly retention: string;
 }
 
-/** Counters and limits that rules can read; an absent limit is unlimited. */
+/**
+ * Counters and limits that rules can read; an absent limit is unlimited. The used tokens, turns and cost are not
+ * among them, because only the meter has them and a review does not request them.
+ */
 export const BUDGET_FIELDS = [
   'steps_used',
   'max_steps',
   'tool_calls_used',
   'max_tool_calls',
-  'tokens_used',
   'max_tokens',
-  'turns_used',
   'max_turns',
-  'cost_used_nano_usd',
   'max_cost_nano_usd',
   'active_ms',
   'max_active_ms',

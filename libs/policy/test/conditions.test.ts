@@ -31,6 +31,10 @@ describe('loading a rule', () => {
       'budget.steps > 1',
       '5:11: rules[0].when: budget.steps does not exist; available: steps_used,',
     ],
+    ...['tokens_used', 'turns_used', 'cost_used_nano_usd'].map((name) => [
+      `has(budget.${name})`,
+      `5:15: rules[0].when: budget.${name} does not exist; available: steps_used,`,
+    ]),
     ['args.tags.exists(t, t == 1)', '5:31: rules[0].when: no such overload: string == int.'],
     [
       '|\n      args.urgent &&\n        args.nope',

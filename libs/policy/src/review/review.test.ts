@@ -87,7 +87,7 @@ describe('a review', () => {
     'supervision.session_id == "session-1" && supervision.retention == "run"',
     'agent.name == "support" && agent.instance == "support-1" && tenant == "acme"',
     'action.kind == "tool" && action.tool == "pay"',
-    'budget.steps_used == 3 && !has(budget.max_tokens) && budget.cost_used_nano_usd > 5',
+    'budget.steps_used == 3 && !has(budget.max_tokens) && budget.max_cost_nano_usd > 5',
     'facts.open == false && facts.total == 0 && facts.name == "none"',
     'limits.tier == "gold" && "a" in limits.list && limits.usd == 1050',
     'cents(1.005) == 101 && cents_down(1.005) == 100 && cents(3) == 300 && usd(1050) == 10.5',
@@ -108,7 +108,7 @@ facts:
       depth: 1,
       parentId: { name: 'boss', instance: 'boss-1' },
     };
-    const budget = { steps_used: 3, max_tokens: undefined, cost_used_nano_usd: 7n };
+    const budget = { steps_used: 3, max_tokens: undefined, max_cost_nano_usd: 7n };
     const args = { note: 'x', deep: { list: ['a', 'b'], 'odd key': 1 } };
     expect(short(policy, call('pay', args), { supervision, budget })).toBe('approve ok');
   });
