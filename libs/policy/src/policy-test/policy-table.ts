@@ -4,9 +4,11 @@ import type { Spot } from '../document/document-reader.ts';
 import { DocumentReader } from '../document/document-reader.ts';
 import { PRIORITY_NAMES } from '../document/read-match.ts';
 import type { FactReceipt } from '../facts/fact-types.ts';
-import { NO_EFFECTS } from '../review/context.ts';
+import { NO_EFFECTS, NO_USAGE } from '../review/context.ts';
 import { ACTION_KINDS } from '../review/match.ts';
 import {
+  BUDGET_FIELDS,
+  type BudgetView,
   EFFECT_FIELDS,
   type EffectsView,
   type ProposedAction,
@@ -35,6 +37,8 @@ export interface TableRow {
   readonly tenant: string;
   readonly priority: PriorityName;
   readonly depth: number;
+  /** The variable `budget`. */
+  readonly budget: BudgetView;
   /** The variable `run`. */
   readonly effects: EffectsView;
   readonly toolRisk: number | undefined;
@@ -83,6 +87,7 @@ const ROW_KEYS = [
   'tenant',
   'priority',
   'depth',
+  'budget',
   'run',
   'tool_risk',
   'approval_required_risk',
@@ -134,6 +139,7 @@ function readRow(source: DocumentReader, spot: Spot): TableRow | undefined {
     tenant: text('tenant') ?? 'tenant',
     priority: (priority && source.word(priority, PRIORITY_NAMES)) ?? 'NORMAL',
     depth: integer('depth', 1_000) ?? 0,
+    budget: readBudget(source, members.get('budget')),
     effects: readEffects(source, members.get('run')),
     toolRisk: integer('tool_risk', 100),
     approvalRequiredRisk: integer('approval_required_risk', 100),
@@ -174,14 +180,28 @@ function readHumanRow(source: DocumentReader, spot: Spot): HumanRow | undefined 
   };
 }
 
+/** Reads `budget`: the counters and limits of the budget. A missing counter is zero, a missing limit is unlimited. */
+function readBudget(source: DocumentReader, spot: Spot | undefined): BudgetView {
+  return { ...NO_USAGE, ...readCounts(source, spot, BUDGET_FIELDS, Number.MAX_SAFE_INTEGER) };
+}
+
 /** Reads `run`: the effect counters of the run. A missing counter is zero. */
 function readEffects(source: DocumentReader, spot: Spot | undefined): EffectsView {
-  const members = spot && source.map(spot, { keys: EFFECT_FIELDS });
+  return { ...NO_EFFECTS, ...readCounts(source, spot, EFFECT_FIELDS, 1_000_000) };
+}
+
+function readCounts(
+  source: DocumentReader,
+  spot: Spot | undefined,
+  keys: readonly string[],
+  most: number,
+): Readonly<Record<string, number>> {
+  const members = spot && source.map(spot, { keys });
   const counts = [...(members ?? [])].map(([name, member]) => [
     name,
-    source.integer(member, 0, 1_000_000) ?? 0,
+    source.integer(member, 0, most) ?? 0,
   ]);
-  return { ...NO_EFFECTS, ...Object.fromEntries(counts) };
+  return Object.fromEntries(counts);
 }
 
 /** Reads `role`: one name or a list of names. */

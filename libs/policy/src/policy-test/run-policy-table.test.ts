@@ -68,6 +68,30 @@ human:
     ]);
   });
 
+  it('sets the budget, whose counters are otherwise 0 and whose limits are otherwise absent (SV-3)', () => {
+    const budgeted = loadPolicy(
+      `policy: p
+rules:
+  - { id: late, match: { tool: pay }, when: budget.steps_used >= 3 || budget.active_ms > 5000, decide: block, reason: late }
+  - { id: dear, match: { tool: pay }, when: has(budget.max_cost_nano_usd) && budget.tool_calls_used > 0, decide: escalate, reason: dear }
+  - { id: pay, match: { tool: pay }, decide: approve, reason: ok }
+`,
+      { file: 'p.yaml' },
+    );
+    const results = runPolicyTable(
+      budgeted,
+      parsePolicyTable(
+        `rows:
+  - { name: fresh, action: { tool: pay }, expect: { decision: approve, rule: pay } }
+  - { name: third step, action: { tool: pay }, budget: { steps_used: 3 }, expect: { decision: block, rule: late } }
+  - { name: limited, action: { tool: pay }, budget: { tool_calls_used: 1, max_cost_nano_usd: 9000000000000 }, expect: { decision: escalate, rule: dear } }
+`,
+        { file: 't.yaml' },
+      ),
+    );
+    expect(results.flatMap(({ differences }) => differences)).toEqual([]);
+  });
+
   it('reports every difference (SV-3)', () => {
     const results = run(`rows:
   - name: wrong in every way
@@ -113,6 +137,10 @@ human:
     [
       'rows: [{ name: a, action: { tool: x }, approved_by_human: 1, expect: { decision: block } }]',
       'rows[0].approved_by_human must be true or false.',
+    ],
+    [
+      'rows: [{ name: a, action: { tool: x }, budget: { steps: 1 }, expect: { decision: block } }]',
+      'unknown key rows[0].budget.steps; expected steps_used,',
     ],
     [
       'rows: []\nhuman: [{ name: a, tool: x, args: {} }]',

@@ -97,6 +97,7 @@ function inputOf(row: TableRow, facts: Facts): ReviewInput {
       priority: Priority[row.priority],
       retention: 'run',
     },
+    budget: row.budget,
     effects: row.effects,
     toolRisk: row.toolRisk,
     approvalRequiredRisk: row.approvalRequiredRisk,

@@ -82,6 +82,9 @@ export function ruleContext(policy: Policy, input: ReviewInput): Readonly<Record
   };
 }
 
+/** The counters of a budget of which nothing is used, without limits. */
+export const NO_USAGE: BudgetView = { steps_used: 0, tool_calls_used: 0, active_ms: 0 };
+
 /** The counters of a run that has executed no action with an effect. */
 export const NO_EFFECTS: EffectsView = {
   effects_done: 0,
