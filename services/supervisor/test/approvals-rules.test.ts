@@ -237,6 +237,18 @@ describe('calls with an unknown outcome', () => {
     });
   });
 
+  it('stay pending and are not sent to the gateway when the request_id was used before (TG-5)', async () => {
+    const other = await (await harness.agent()).propose('op-1', refund(1200));
+    const rejected = { approvalId: other.approvalId, requestId: 'd-1', answer: REJECT };
+    await harness.approvals('dora').decideApproval(rejected);
+    await expect(resolve('dora', 'd-1')).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
+    const { fakes } = harness.supervisor;
+    expect(fakes.requests(ToolGatewayService.method.resolveOutcome)).toEqual([]);
+    const { approval } = await harness.approvals().getApproval({ approvalId });
+    expect(approval?.state).toBe(ApprovalState.PENDING);
+    expect((await resolve('dora', 'd-2')).approval?.state).toBe(ApprovalState.RESOLVED);
+  });
+
   it('report the person whose resolution reached the gateway first (TG-5)', async () => {
     await expect(resolve('anna', 'd-1')).rejects.toMatchObject({
       reason: 'APPROVAL_DECIDED',

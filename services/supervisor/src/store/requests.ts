@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '@writ/kernel';
-import type { SupervisorTransaction } from './supervisor-store.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** A mutating request of a person, for idempotency. */
 export interface PersonalRequest {
@@ -22,6 +22,32 @@ export function requestsOf({ tenant, subject }: Pick<PersonalRequest, 'tenant' |
 }
 
 /**
+ * Returns whether a request is recorded. Call it before an effect outside the database that the transaction with
+ * `rememberRequest` cannot roll back.
+ * @throws InvalidRequestError REQUEST_ID_REUSED when the id was used for a different request
+ */
+export async function isRecorded(
+  db: SupervisorReader,
+  { tenant, subject, method, requestId, digest }: PersonalRequest,
+): Promise<boolean> {
+  const known = await db
+    .selectFrom('requests')
+    .select('digest')
+    .where('tenant', '=', tenant)
+    .where('subject', '=', subject)
+    .where('method', '=', method)
+    .where('request_id', '=', requestId)
+    .executeTakeFirst();
+  if (known === undefined) return false;
+  if (known.digest === digest) return true;
+  throw new InvalidRequestError(
+    'REQUEST_ID_REUSED',
+    `request_id ${requestId} was already used for a different request; use a new request_id.`,
+    { field: 'request_id' },
+  );
+}
+
+/**
  * Records a request whose request_id is not stored in another table. Returns false for a repeated request.
  * @throws InvalidRequestError REQUEST_ID_REUSED when the id was used for a different request
  */
@@ -30,23 +56,8 @@ export async function rememberRequest(
   request: PersonalRequest,
   at: Date,
 ): Promise<boolean> {
+  if (await isRecorded(trx, request)) return false;
   const { tenant, subject, method, requestId, digest } = request;
-  const known = await trx
-    .selectFrom('requests')
-    .select('digest')
-    .where('tenant', '=', tenant)
-    .where('subject', '=', subject)
-    .where('method', '=', method)
-    .where('request_id', '=', requestId)
-    .executeTakeFirst();
-  if (known?.digest === digest) return false;
-  if (known !== undefined) {
-    throw new InvalidRequestError(
-      'REQUEST_ID_REUSED',
-      `request_id ${requestId} was already used for a different request; use a new request_id.`,
-      { field: 'request_id' },
-    );
-  }
   await trx
     .insertInto('requests')
     .values({ tenant, subject, method, request_id: requestId, digest, recorded_at: at })

@@ -4,7 +4,7 @@ import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
 import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
-import { rememberRequest, requestsOf } from '../../store/requests.ts';
+import { isRecorded, rememberRequest, requestsOf } from '../../store/requests.ts';
 import { callKeyOf } from '../../store/review/decisions.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
 import { recordReceipt } from '../review/record-receipt.ts';
@@ -37,17 +37,21 @@ export async function resolveOutcome(
   if (!isPending && !(isTheirs && (approval.approved ?? false) === answer.done)) {
     throw alreadyDecided(approval);
   }
+  const { tenant, subject } = person;
   const { run_created_by: runStartedBy, tool } = approval;
-  const decider = { subject: person.subject, runStartedBy, tool };
+  const decider = { subject, runStartedBy, tool };
   assertFourEyes(context.policy, decider, context.config);
   if (isPending) await assertNotHalted(context.store.db, callKeyOf(approval));
+  const asked = { tenant, subject, method: DECIDE_APPROVAL, requestId, digest };
+  // The gateway stores the outcome permanently, so a reused request_id is rejected before that.
+  await isRecorded(context.store.db, asked);
   const token = await context.peers.toolGateway.resolveOutcome({
     // The id is the same if the same person repeats a request whose response was lost.
-    requestId: derivedId('req', approvalId, person.subject, requestId),
+    requestId: derivedId('req', approvalId, subject, requestId),
     call: callKeyOf(approval),
     done: answer.done,
     resultJson: answer.resultJson,
-    resolvedBy: person.subject,
+    resolvedBy: subject,
     comment,
   });
   const receipt = receiptFrom(await readReceipt(context.verifier, token));
@@ -56,12 +60,11 @@ export async function resolveOutcome(
     if ((await recordReceipt(tx, receipt)) === 'mismatch') {
       throw new InternalError('RECEIPT_MISMATCH', `Receipt ${receipt.id} belongs to another call.`);
     }
-    const { tenant, subject } = person;
     const settled = await loadApproval(trx, tenant, approvalId);
     // The resolution of another person may have reached the gateway first; the gateway keeps the first resolution.
     if (settled.decided_by !== subject || settled.request_id !== null) return settled;
     const own = { request_id: requestId, request_digest: digest, comment };
-    await rememberRequest(trx, { tenant, subject, method: DECIDE_APPROVAL, requestId, digest }, at);
+    await rememberRequest(trx, asked, at);
     await saveApproval(trx, settled, own);
     return { ...settled, ...own };
   };
