@@ -69,24 +69,30 @@ describe('a rate limit', () => {
   });
 
   it('of the scope run is deleted at the end of the run, other limits are kept (AG-9, SUP-4)', async () => {
-    const { world, worker } = await start();
+    const { world, worker } = await start((_, { messages }) => {
+      const isLast = JSON.stringify(messages).includes('Answer at once.');
+      return isLast ? 'Done.' : { toolUses: [{ tool: 'get_refund_context', args: {} }] };
+    });
     const { chatMiddleware } = limited({ scope: 'run' });
     const both = [...chatMiddleware, ...limited({ scope: 'tenant' }).chatMiddleware];
-    for (const runId of [RUN, 'run-2']) {
-      const manifest = limited({}, { chatMiddleware: runId === RUN ? both : chatMiddleware });
-      await world.deliver({ runId, manifest });
-      await world.until('COMPLETED', runId);
-    }
     const kept = async (table: 'rate_limits' | 'rate_turns') => {
       const rows = await worker.store.db.selectFrom(table).select('run_id').execute();
       return rows.map(({ run_id: runId }) => runId).toSorted();
     };
-    expect(await kept('rate_limits')).toEqual(['', RUN, 'run-2']);
-    const order = { tenant: TENANT, runId: RUN, stopReason: 'success' };
+    await world.deliver({ manifest: limited({}, { chatMiddleware }) });
+    await world.until('SUSPENDED');
+    expect(await kept('rate_limits')).toEqual([RUN]);
+    // The supervisor sends no Cancel for an agent that ended its run with success.
+    const goal = 'Answer at once.';
+    await world.deliver({ runId: 'run-2', goal, manifest: limited({}, { chatMiddleware: both }) });
+    await world.until('COMPLETED', 'run-2');
+    expect(await kept('rate_limits')).toEqual(['', RUN]);
+    expect(await kept('rate_turns')).toEqual(['', RUN]);
+    const order = { tenant: TENANT, runId: RUN, stopReason: 'cancelled' };
     const retention = HistoryRetention.PERMANENT;
     await world.worker.cancel({ ...order, requestId: 'end-run', retention });
-    expect(await kept('rate_limits')).toEqual(['', 'run-2']);
-    expect(await kept('rate_turns')).toEqual(['', 'run-2']);
+    expect(await kept('rate_limits')).toEqual(['']);
+    expect(await kept('rate_turns')).toEqual(['']);
   });
 
   it('of the scope agent does not limit other agents (AG-9)', async () => {

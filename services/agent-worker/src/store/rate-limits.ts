@@ -55,7 +55,10 @@ export async function acquirePermit(
   return time;
 }
 
-/** Deletes the limits that only agents of this run share. Must be called at the end of the run. */
+/**
+ * Deletes the limits that only agents of this run share. Must be called when the root agent ends, and when the whole
+ * run is cancelled, because child agents may have acquired permits after the root ended.
+ */
 export async function deleteLimits(trx: WorkerTransaction, run: RunKey): Promise<void> {
   await deleteLimitRows(trx, run);
   await deleteTurnRows(trx, run);

@@ -2,6 +2,8 @@ import { backoffMs, isStopReason, isWritError, RetryPolicy } from '@writ/kernel'
 import { onAgentEnded } from '../../app/agents/on-agent-ended.ts';
 import type { AgentEvent } from '../../domain/agent/state.ts';
 import type { AgentChanges } from '../../store/agents.ts';
+import { keyOf } from '../../store/keys.ts';
+import { deleteLimits } from '../../store/rate-limits.ts';
 import { pauseTimersWhileParked } from '../../store/timers.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { CommitExtras } from '../journal/commits.ts';
@@ -180,6 +182,8 @@ async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
   await commits.commit({
     changes: releasedColumns(scope, { type: 'ended', stopReason }),
     also: async (trx, at) => {
+      // After an ordinary end of a run, the supervisor sends no Cancel that would delete the limits.
+      if (isRoot(scope)) await deleteLimits(trx, keyOf(session.row));
       hasWoken = await onAgentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
       if (stopReason === 'success') await history.save(trx, at);
     },
