@@ -128,7 +128,6 @@ function LiftDialog({
     mutationFn: (haltId: string) => api.control.resume({ requestId: newRequestId(), haltId }),
     onSuccess: async () => {
       notifications.show({ message: 'The halt is lifted.' });
-      onClose();
       await queries.invalidateQueries();
     },
   });
@@ -138,7 +137,8 @@ function LiftDialog({
       isOpen={halt !== undefined}
       onClose={onClose}
       action={lift}
-      onConfirm={() => halt !== undefined && lift.mutate(halt.haltId)}
+      // Not called if the dialog was closed in the meantime: it may show another halt by then.
+      onConfirm={() => halt !== undefined && lift.mutate(halt.haltId, { onSuccess: onClose })}
       explanation={`Agents in ${scopeText(halt?.scope)} that have not ended continue where they stopped, unless another halt covers them.`}
     />
   );
