@@ -219,6 +219,30 @@ describe('a request whose calls wait for a person', () => {
     expect(model.requests).toHaveLength(2);
   });
 
+  it('is refused once by a rejection; a later equal call gets another approval (AP-4, AP-5)', async () => {
+    const model = await modelOf(
+      { calls: [shell('rm -rf build')] },
+      { text: 'I ask later.' },
+      { calls: [shell('rm -rf build')] },
+    );
+    const test = await reviewedPlatform(model);
+    const run = await startExternalRun(test);
+    const rejected = askChat(run, 'Once.');
+    const first = await pendingApproval(test, run.runId);
+    await test.client.approvals.decideApproval({
+      requestId: newId('req'),
+      approvalId: first.approvalId,
+      answer: { case: 'reject', value: {} },
+      comment: 'Not now.',
+    });
+    expect(await rejected).toEqual({ text: 'I ask later.', calls: [] });
+    const asked = askChat(run, 'Twice.');
+    const second = await pendingApproval(test, run.runId);
+    await approveEdited(test, second.approvalId);
+    expect((await asked).calls).toMatchObject([{ command: 'rm -rf build' }]);
+    expect(model.requests).toHaveLength(3);
+  });
+
   it('ends with an error when the run is halted, and executes nothing (AP-5, SV-9)', async () => {
     const test = await reviewedPlatform(await modelOf({ calls: [shell('rm -rf build')] }));
     const run = await startExternalRun(test);

@@ -53,8 +53,8 @@ export function mustWait({ calls, refused }: ProposedCalls): boolean {
 }
 
 /**
- * Waits until all calls are decided or one is refused, and records durably which call uses each approval. An approval
- * permits one call of the model; a repeated request gets the same answer (AP-4, AP-5).
+ * Waits until all calls are decided or one is refused, and records durably which call uses each approval. The decision
+ * of a person applies to one call of the model; a repeated request gets the same answer (AP-4, AP-5).
  * @throws UnavailableError APPROVAL_PENDING after `terms.holdMs`; the reason of `terms.signal`; what Slots.grant and
  *   AgentTokens.of throw; errors of the supervisor
  */
@@ -65,7 +65,13 @@ export async function decideCalls(
   terms: WaitTerms,
 ): Promise<DecidedCalls> {
   const { calls, refused } = await settle(context, proposed, terms);
-  if (refused !== undefined) return { refused };
+  if (refused !== undefined) {
+    const { row, request, decision } = refused;
+    // With the use recorded, a later equal call is reviewed separately. The refusal applies even if an equal call that
+    // waited for the same approval has used it.
+    if (decision.approvalId !== '') await useApproval(context, row, request.toolUseId);
+    return { refused };
+  }
   const waits = calls.find(({ decision }) => !decision.settled);
   if (waits !== undefined) throw pending(waits, terms);
   for (const { row, request, decision } of calls) {
