@@ -219,6 +219,24 @@ describe('a request whose calls wait for a person', () => {
     expect(model.requests).toHaveLength(2);
   });
 
+  it('fails when an equal call of another request has used its approval (AP-4, AP-5)', async () => {
+    const model = await modelOf({ calls: [shell('rm -rf build')] });
+    const test = await reviewedPlatform(model);
+    const run = await startExternalRun(test, { agent: 'hasty-bot' });
+    const hasty = { ...run, openai: run.openai.withOptions({ maxRetries: 0 }) };
+    await expect(askChat(hasty, 'Once.')).rejects.toMatchObject({ code: 'approval_pending' });
+    const { approvalId } = await pendingApproval(test, run.runId);
+    await approveEdited(test, approvalId);
+    const equal = shell('rm -rf build');
+    model.next = { calls: [equal] };
+    const calls = [{ id: equal.id, command: 'rm -rf build' }];
+    expect(await askChat(hasty, 'Twice.')).toEqual({ text: '', calls });
+    await expect(askChat(hasty, 'Once.')).rejects.toMatchObject({
+      status: 400,
+      code: 'approval_used',
+    });
+  });
+
   it('is refused once by a rejection; a later equal call gets another approval (AP-4, AP-5)', async () => {
     const model = await modelOf(
       { calls: [shell('rm -rf build')] },

@@ -8,7 +8,12 @@ import {
   numberClientTool,
   useApproval,
 } from './number-client-tool.ts';
-import { awaitClientTool, type ProposedCall, proposeClientTool } from './review-client-tool.ts';
+import {
+  approvalUsed,
+  awaitClientTool,
+  type ProposedCall,
+  proposeClientTool,
+} from './review-client-tool.ts';
 
 /** Delay after which a client should repeat a request whose calls wait for a person, ms. */
 const RETRY_AFTER_MS = 30_000;
@@ -55,8 +60,8 @@ export function mustWait({ calls, refused }: ProposedCalls): boolean {
 /**
  * Waits until all calls are decided or one is refused, and records durably which call uses each approval. The decision
  * of a person applies to one call of the model; a repeated request gets the same answer (AP-4, AP-5).
- * @throws UnavailableError APPROVAL_PENDING after `terms.holdMs`; the reason of `terms.signal`; what Slots.grant and
- *   AgentTokens.of throw; errors of the supervisor
+ * @throws UnavailableError APPROVAL_PENDING after `terms.holdMs`; PreconditionError APPROVAL_USED; the reason of
+ *   `terms.signal`; what Slots.grant and AgentTokens.of throw; errors of the supervisor
  */
 export async function decideCalls(
   context: ProxyContext,
@@ -77,7 +82,9 @@ export async function decideCalls(
   for (const { row, request, decision } of calls) {
     if (decision.approvalId === '') continue;
     if (await useApproval(context, row, request.toolUseId)) continue;
-    // An equal call has used the approval in the meantime, so this call is reviewed separately.
+    // An equal call has used the approval in the meantime. A call that attached to the approval is reviewed separately;
+    // the call for which the approval was created cannot be reviewed twice.
+    if (row.call_id === clientToolCallId(agent, request.toolUseId)) throw approvalUsed(decision);
     const requests = calls.map((call) => call.request);
     const again = await proposeCalls(context, agent, requests);
     return await decideCalls(context, agent, again, terms);

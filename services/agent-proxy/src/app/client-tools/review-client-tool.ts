@@ -31,10 +31,15 @@ export async function reviewClientTool(
   // A decision without an approval needs no record of the call that uses it.
   if (!decision.settled || decision.approvalId === '') return decision;
   if (await useApproval(context, row, request.toolUseId)) return decision;
-  throw new PreconditionError(
+  throw approvalUsed(decision);
+}
+
+/** The error of a call whose approval was used by an equal call. */
+export function approvalUsed({ approvalId }: Decision): PreconditionError {
+  return new PreconditionError(
     'APPROVAL_USED',
-    `Approval ${decision.approvalId} was used by an equal call; repeat the call.`,
-    { approval_id: decision.approvalId },
+    `Approval ${approvalId} was used by an equal call; repeat the call.`,
+    { approval_id: approvalId },
   );
 }
 
