@@ -1,4 +1,4 @@
-import { type AgentKey, derivedId } from '@writ/kernel';
+import { type AgentKey, derivedId, isWritError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { EPOCH } from '../../peers/peers.ts';
 import { type AgentRow, findAgent, keyOf } from '../../store/agents.ts';
@@ -15,7 +15,14 @@ export async function endAgent(
   requestId: string,
 ): Promise<void> {
   const key = keyOf(agent);
-  await peers.reportOutcome(requestId, stopReason, (await tokens.of(key)).supervisor);
+  try {
+    await peers.reportOutcome(requestId, stopReason, (await tokens.of(key)).supervisor);
+  } catch (error) {
+    // The supervisor does not renew tokens of an agent whose end it has recorded. EndChild may have failed after that
+    // report, and is retried even if the token of the sub-agent has expired in the meantime.
+    const isReported = isWritError(error) && error.reason === 'RUN_ENDED';
+    if (!isReported || agent.parent_instance === null) throw error;
+  }
   if (agent.parent_instance === null) return;
   const parent: AgentKey = { ...key, instance: agent.parent_instance };
   // If the parent has ended, the supervisor has already ended this sub-agent.
