@@ -9,12 +9,17 @@ import {
   ASKS,
   askChat,
   historyOf,
+  messageRequest,
   modelOf,
+  responseRequest,
   reviewedPlatform,
   shell,
   streamChat,
   streamMessages,
 } from './reviewed-calls.ts';
+
+/** The text that replaces a call of `rm -rf /`. */
+const REFUSED = 'Nothing was executed. shell was refused by policy: supervisor_block:destroys_all.';
 
 describe('tool calls in the answer of a model, with an unmodified client', () => {
   it.each(ASKS)(
@@ -75,15 +80,62 @@ describe('tool calls in the answer of a model, with an unmodified client', () =>
     );
     const test = await reviewedPlatform(model);
     const run = await startExternalRun(test);
-    const text =
-      'Nothing was executed. shell was refused by policy: supervisor_block:destroys_all.';
-    expect(await askChat(run)).toEqual({ text, calls: [] });
+    expect(await askChat(run)).toEqual({ text: REFUSED, calls: [] });
     expect(model.requests).toHaveLength(4);
     const strict = await startExternalRun(test, { agent: 'strict-bot' });
-    expect(await streamChat(strict)).toEqual({ text, calls: [] });
+    expect(await streamChat(strict)).toEqual({ text: REFUSED, calls: [] });
     expect(model.requests).toHaveLength(5);
     expect(await stopReasonOf(test, strict.runId)).toBe('supervisor_block:destroys_all');
     await expect(askChat(strict)).rejects.toMatchObject({ status: 403, code: 'run_ended' });
+  });
+
+  describe.each([
+    ['the next answer follows', 'support-bot', 'I stop.'],
+    ['the refusal follows', 'strict-bot', REFUSED],
+  ])('that are refused after streamed text: %s', (_, agent, text) => {
+    const startRun = async () => {
+      const wipe = { text: 'I wipe. ', calls: [shell('rm -rf /')] };
+      const test = await reviewedPlatform(await modelOf(wipe, { text: 'I stop.' }));
+      return await startExternalRun(test, { agent });
+    };
+
+    it('in a separate block, after the end of the streamed block (AP-2, AP-5)', async () => {
+      const { anthropic } = await startRun();
+      const stream = anthropic.messages.stream(messageRequest('Wipe.'));
+      const events: { readonly type: string; readonly index?: number }[] = [];
+      for await (const part of stream) events.push(part);
+      const blocks = events.filter(({ type }) => /^content_block_(start|stop)$/.test(type));
+      expect(blocks.map(({ type, index }) => `${type} ${index}`)).toEqual([
+        'content_block_start 0',
+        'content_block_stop 0',
+        'content_block_start 1',
+        'content_block_stop 1',
+      ]);
+      const starts = events.filter(({ type }) => type === 'message_start');
+      expect(starts).toHaveLength(1);
+      const { content } = await stream.finalMessage();
+      expect(content).toMatchObject([
+        { type: 'text', text: 'I wipe. ' },
+        { type: 'text', text },
+      ]);
+    });
+
+    it('in a separate item of the same response (AP-2, AP-5)', async () => {
+      const { openai } = await startRun();
+      const stream = openai.responses.stream({ ...responseRequest('Wipe.'), store: false });
+      const events: { readonly type: string; readonly output_index?: number }[] = [];
+      for await (const part of stream) events.push(part);
+      const items = events.filter(({ type }) => /^response\.(created|output_item)/.test(type));
+      expect(items.map(({ type, output_index: index = '' }) => `${type} ${index}`)).toEqual([
+        'response.created ',
+        'response.output_item.added 0',
+        'response.output_item.done 0',
+        'response.output_item.added 1',
+        'response.output_item.done 1',
+      ]);
+      const { output } = await stream.finalResponse();
+      expect(output).toMatchObject([{ content: [{ text: 'I wipe. ' }] }, { content: [{ text }] }]);
+    });
   });
 
   it('are withheld when their type is unknown, in every dialect (AP-5)', async () => {

@@ -22,7 +22,7 @@ agents:
     options: { client_tools: review, hold: 1s }
   - name: strict-bot
     kind: external
-    model: { model: ${ALIAS} }
+    model: { model: ${ALIAS}, also_allowed: [${CLAUDE}] }
     on_refusal: stop
     options: { client_tools: review }
   - name: unreviewed-bot
@@ -128,7 +128,8 @@ function chatRequest(content: string) {
   };
 }
 
-function messageRequest(content: string) {
+/** A request of the Messages API that offers the tool `shell`. */
+export function messageRequest(content: string) {
   return {
     model: CLAUDE,
     max_tokens: 100,
@@ -137,7 +138,8 @@ function messageRequest(content: string) {
   };
 }
 
-function responseRequest(input: string) {
+/** A request of the Responses API that offers the tool `shell`. */
+export function responseRequest(input: string) {
   const tool = { type: 'function' as const, name: 'shell', parameters: PARAMETERS, strict: false };
   return { model: ALIAS, input, tools: [tool] };
 }

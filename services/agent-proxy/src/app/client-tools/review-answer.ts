@@ -132,7 +132,7 @@ class AnswerReviewer {
             : WITHHELD,
       }));
       body = form.continued(body, { text, calls: results });
-      this.#joiner.next();
+      yield* this.#next();
       call = this.#continue(body);
     }
   }
@@ -179,8 +179,13 @@ class AnswerReviewer {
       const joined = this.#joiner.join(event);
       if (joined === undefined) continue;
       this.#hasSent = true;
-      yield { type: 'event', json: Buffer.from(JSON.stringify(joined)) };
+      yield eventOf(joined);
     }
+  }
+
+  /** Ends the content that the client has received in part, before the events of another answer. */
+  *#next(): Generator<ModelEvent, void, undefined> {
+    for (const event of this.#joiner.next()) yield eventOf(event);
   }
 
   /** Sends the rest of an answer, with its approved calls. */
@@ -204,6 +209,7 @@ class AnswerReviewer {
       await endAgent(context, agent, reason, requestId);
     }
     const text = refusalText(request.tool, decision);
+    yield* this.#next();
     yield* this.#finish(endedWithText(finished, text), false);
   }
 
@@ -306,4 +312,8 @@ class AnswerReviewer {
     if (isComplete && ids.size === calls.length && (isSame || !wasRead)) return;
     throw unreviewable('tool calls without a unique id or without a name');
   }
+}
+
+function eventOf(fields: Fields): ModelEvent {
+  return { type: 'event', json: Buffer.from(JSON.stringify(fields)) };
 }

@@ -113,8 +113,9 @@ function assertKnown(name: string, value: unknown): void {
 class ChatJoiner implements Joiner {
   #id: unknown;
 
-  next(): void {
-    // Nothing to do: all events get the id of the first chunk.
+  next(): Fields[] {
+    // All events get the id of the first chunk, and text has no event that ends it.
+    return [];
   }
 
   join(event: Fields): Fields {

@@ -73,8 +73,11 @@ export interface ReviewedAnswer {
 
 /** Combines several answers into one stream. */
 export interface Joiner {
-  /** Called before the events of another answer. */
-  next(): void;
+  /**
+   * Begins another answer. Returns the events that end the content of the previous answers that the client has received
+   * in part.
+   */
+  next(): Fields[];
   /** Returns the event as a part of the stream; undefined when the stream has it already. */
   join(event: Fields): Fields | undefined;
 }

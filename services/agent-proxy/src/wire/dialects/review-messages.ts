@@ -165,9 +165,14 @@ class MessageJoiner implements Joiner {
   /** Number of blocks sent to the client, and number of them that belong to earlier answers. */
   #blocks = 0;
   #earlier = 0;
+  /** Indexes of the blocks whose end the client has not received. */
+  readonly #open = new Set<number>();
 
-  next(): void {
+  next(): Fields[] {
     this.#earlier = this.#blocks;
+    const stops = [...this.#open].map((index) => ({ type: 'content_block_stop', index }));
+    this.#open.clear();
+    return stops;
   }
 
   join(event: Fields): Fields | undefined {
@@ -178,6 +183,8 @@ class MessageJoiner implements Joiner {
     if (typeof event.index !== 'number') return event;
     const index = event.index + this.#earlier;
     this.#blocks = Math.max(this.#blocks, index + 1);
+    if (event.type === 'content_block_start') this.#open.add(index);
+    if (event.type === 'content_block_stop') this.#open.delete(index);
     return { ...event, index };
   }
 }

@@ -185,9 +185,11 @@ class ResponseJoiner implements Joiner {
   readonly #items: unknown[] = [];
   #earlier: readonly unknown[] = [];
 
-  next(): void {
+  next(): Fields[] {
     this.#earlier = [...this.#items];
     this.#isFirst = false;
+    // The client has received all events of an item or none.
+    return [];
   }
 
   join(event: Fields): Fields | undefined {
