@@ -178,6 +178,25 @@ describe('the hook of Claude Code', () => {
     expect(logged).not.toContain(stdout);
   });
 
+  it('logs a report that is too large to read, and denies it because its event is unknown (AP-5)', async () => {
+    const lines: string[] = [];
+    const test = await refundPlatform({
+      files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY },
+      env: { WRIT_LOG_LEVEL: 'warn' },
+      onLogLine: (line) => void lines.push(line),
+    });
+    const run = await startMcpRun(test);
+    const image = 'A'.repeat(4 * 1024 * 1024);
+    const after = { hook_event_name: 'PostToolUse', tool_response: { image } };
+    const { permissionDecision } = await hook(run, preToolUse({ command: 'ls' }, after));
+    expect(permissionDecision).toBe('deny');
+    const logged = () =>
+      lines
+        .map((line) => JSON.parse(line) as JsonObject)
+        .filter(({ msg }) => msg === 'hook of an external agent failed');
+    await expect.poll(logged).toMatchObject([{ err: { reason: 'BODY_TOO_LARGE' } }]);
+  });
+
   it('denies calls that are not approved, not valid or not allowed, always with status 200 (AP-5)', async () => {
     const { test, run } = await started();
     const list = { command: 'ls' };

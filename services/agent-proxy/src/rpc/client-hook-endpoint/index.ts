@@ -36,15 +36,16 @@ const MARGIN_S = 10;
 
 /**
  * The hook endpoint: Claude Code and Codex send each tool call before they execute it, and follow the answer (AP-5). A
- * failed review is answered with 200 and `deny`, because the client executes the call after any other status. The
- * clients also send the result of an executed call; a failure to record it is logged and answered with 200 and an empty
- * object.
+ * failed review is logged and answered with 200 and `deny`, because the client executes the call after any other
+ * status. The clients also send the result of an executed call; a failure to record it is logged and answered with 200
+ * and an empty object. A hook whose body cannot be read gets `deny`, because its event is unknown; after the execution
+ * of the call, this answer has no effect.
  */
 export function hookEndpoint(context: ProxyContext): WebHook {
   const { log } = context.telemetry;
   const failed = (thrown: unknown): JsonObject => {
     const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
-    if (error.kind === 'internal') log.warn({ err: error }, 'hook of an external agent failed');
+    if (error.kind !== 'cancelled') log.warn({ err: error }, 'hook of an external agent failed');
     return hookAnswer({ decision: 'deny', reason: error.message });
   };
   return (request, response) => {
