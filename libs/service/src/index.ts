@@ -2,6 +2,7 @@ export type { BackgroundWork } from './background-work.ts';
 export { createDataFolder, type DataFolderLock, lockDataFolder } from './data-folder.ts';
 export { defineService } from './define-service.ts';
 export { refusedAddress } from './egress/address-rules.ts';
+export { fetchLongCall } from './egress/fetch-long-call.ts';
 export { guardedRequest } from './egress/guarded-request.ts';
 export type { Resolve } from './egress/resolve-name.ts';
 export {

@@ -1,3 +1,5 @@
+import { fetchLongCall } from '@writ/service';
+
 /** Maximum size of one provider response, in bytes after decompression (BD-1). */
 export const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 
@@ -8,13 +10,14 @@ export class ResponseTooLargeError extends Error {
 
 /**
  * `fetch` for providers. Does not follow redirects, because a redirect can lead to an address that is not in the
- * catalog. `text` and `json` read at most {@link MAX_RESPONSE_BYTES}; a stream is read with {@link BodyReader}.
+ * catalog. Waits up to an hour for the response, so the caller must enforce the timeout. `text` and `json` read at most
+ * {@link MAX_RESPONSE_BYTES}; a stream is read with {@link BodyReader}.
  */
 export async function boundedFetch(
   url: string | URL | Request,
   init?: RequestInit,
 ): Promise<Response> {
-  const response = await fetch(url, { ...init, redirect: 'manual' });
+  const response = await fetchLongCall(url, { ...init, redirect: 'manual' });
   const text = async () => await textOf(new BodyReader(response));
   return Object.defineProperties(response, {
     text: { value: text },

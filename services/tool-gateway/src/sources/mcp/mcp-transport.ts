@@ -1,5 +1,6 @@
 import { StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { fetchLongCall } from '@writ/service';
 import {
   limitEvents,
   limitResponse,
@@ -50,9 +51,10 @@ export function createTransport(
   return new StreamableHTTPClientTransport(new URL(server.url), {
     requestInit: { headers: { ...server.headers } },
     fetch: async (url, init) => {
-      const response = await fetch(url, init);
-      if (init?.method === 'POST') return limitResponse(response);
-      return limitEvents(response, rate, onExceeded);
+      if (init?.method === 'POST') return limitResponse(await fetchLongCall(url, init));
+      // The built-in fetch closes a silent notification stream after 5 minutes, and the SDK opens it again. This
+      // replaces a dead connection.
+      return limitEvents(await fetch(url, init), rate, onExceeded);
     },
   });
 }
