@@ -44,6 +44,7 @@ describe('captured content', () => {
   it.each([
     ['a bearer token', 'Authorization: Bearer abcdefgh12345678', 'abcdefgh12345678'],
     ['a JWS', 'It is eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJhIn0.c2ln here', 'eyJzdWIiOiJhIn0'],
+    ['a JWS after a name', 'a-b-eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJhIn0.c2ln', 'eyJzdWIiOiJhIn0'],
     ['a provider key', 'Use sk-proj-abcdefghijklmnop.', 'abcdefghijklmnop'],
     ['a cloud key', 'AKIAIOSFODNN7EXAMPLE', 'AKIAIOSFODNN7EXAMPLE'],
     ['a password in a URL', 'postgres://writ:hunter22@db/writ', 'hunter22'],
@@ -79,5 +80,41 @@ describe('captured content', () => {
     const kept = JSON.parse(captured) as { parts: { content: string }[] }[];
     expect(kept.at(-1)?.parts[0]?.content).toMatch(/^99 /);
     expect(kept[0]?.parts[0]?.content).toBe(`[${101 - kept.length} messages omitted]`);
+  });
+
+  it.each([
+    ['ends in a hyphen again and again', 'eyJ-'.repeat(1_000_000)],
+    ['looks like the first part of a JWS', `${'eyJ-'.repeat(1_000)}.${'a'.repeat(1_000_000)}`],
+    ['looks like the scheme of a URL', 'a.'.repeat(2_000_000)],
+    ['looks like a list of JSON', `[${'0,'.repeat(2_000_000)}0]`],
+  ])('takes little time for a long text that %s (BD-1, BD-2)', (_, content) => {
+    const result: ChatPart = { type: 'tool_result', id: 'u', content, isError: false };
+    const startedAt = performance.now();
+    const captured = input(result);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(captured.includes('characters omitted')).toBe(true);
+  });
+
+  it('takes little time for many texts that are redacted completely (BD-1, BD-2)', () => {
+    const parts = Array.from({ length: 500 }, () => text(`sk-${'eyJ-'.repeat(10_000)}`));
+    const messages = parts.map((part) => ({ role: 'user' as const, parts: [part] }));
+    const startedAt = performance.now();
+    expect(capturedInput(messages)).toContain('[494 messages omitted]');
+    expect(input(...parts)).toContain('[1 messages omitted]');
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+
+  it('omits a long text of JSON, in which truncation hides the names of fields (SYS-6)', () => {
+    const secret = { authorization: ['hunter22'], text: 'x'.repeat(70_000) };
+    const captured = input(text(JSON.stringify(secret)));
+    expect(captured).toHaveLength(84);
+    expect(captured).toContain('"… [70040 characters omitted]"');
+  });
+
+  it('omits the end of the searched part of a text, which may contain half a secret (SYS-6)', () => {
+    const keys = `sk-${'a'.repeat(7_000)} `;
+    const url = `postgres://writ:${'hunter22'.repeat(200)}@db/writ`;
+    const captured = input(text(`${keys}${url}${' x'.repeat(10_000)}`));
+    expect(captured).not.toContain('hunter22');
   });
 });

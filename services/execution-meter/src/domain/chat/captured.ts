@@ -2,22 +2,38 @@ import type { ChatAnswer, ChatMessage, ChatPart } from './chat.ts';
 
 /** Maximum length of one part, in characters. */
 const MAX_TEXT = 4_096;
+/** Length of the part of a text that is searched for secrets; longer than a part, because redaction shortens a text. */
+const MAX_SEARCHED = 2 * MAX_TEXT;
+/**
+ * Length of the end of the searched part that is omitted if the text continues, because the text may be cut within a
+ * secret, which is then not recognized.
+ */
+const CUT_MARGIN = 2_048;
+/**
+ * Maximum length of a text that begins like JSON, in characters. A longer text is omitted, because the names of the
+ * fields in cut JSON are not recognized.
+ */
+const MAX_JSON = 65_536;
 /** Maximum size of the message list, in bytes of JSON. */
 const MAX_BYTES = 16_384;
+/** Maximum number of characters of the message list that are processed, so that redaction takes little time (BD-1). */
+const MAX_PROCESSED = 4 * MAX_JSON;
 const REDACTED = '[redacted]';
 
 /** Field names whose values are redacted at any depth. */
 const SECRET_NAME =
   /^(?:.*[_-])?(?:authorization|cookie|credentials?|pass(?:word|phrase|wd)|private[_-]?key|secret|token|api[_-]?key|access[_-]?key)$/i;
 
-/** Patterns of secrets, each with its replacement. */
+/** Patterns of secrets, each with its replacement. The time to search for each is linear in the length of the text. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/gs, REDACTED],
   [/\b(Bearer|Basic)\s+[\w~+/.=-]{8,}/gi, `$1 ${REDACTED}`],
-  [/\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*/g, REDACTED],
+  // A JWS. The lookahead ensures that the first match of `eyJ` succeeds; otherwise each `-eyJ` would be tried.
+  [/(?<![\w-])(?=[\w-]+\.[\w-]+\.)([\w-]*?\b)eyJ[\w-]{5,}\.[\w-]+\.[\w-]*/g, `$1${REDACTED}`],
   [/\b(?:sk|pk|rk|ghp|gho|ghs|xox[abpr]|glpat|wrt)[-_][\w-]{12,}/g, REDACTED],
   [/\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g, REDACTED],
-  [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s/@]+@/gi, `$1${REDACTED}@`],
+  // A password in a URL.
+  [/(:\/\/[^\s/:@]*:)[^\s/@]+@/g, `$1${REDACTED}@`],
   [
     /((?:password|passphrase|secret|token|api[_-]?key|access[_-]?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+/gi,
     `$1${REDACTED}`,
@@ -26,31 +42,28 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
 
 /** Returns messages as JSON in the format of the GenAI conventions, redacted and truncated. */
 export function capturedInput(messages: readonly ChatMessage[]): string {
-  return fitting(
-    messages.map(({ role, parts }) => ({ role, parts: parts.map(capturedPart) })),
-    MAX_BYTES,
-  );
+  return fitting(messages);
 }
 
 /** Returns an answer as JSON in the format of the GenAI conventions, redacted and truncated. */
 export function capturedOutput({ text, toolUses, endReason }: ChatAnswer): string {
-  const parts = [
-    ...(text === '' ? [] : [{ type: 'text', content: cut(redacted(text)) }]),
-    ...toolUses.map((use) => capturedPart({ type: 'tool_use', ...use })),
+  const parts: readonly ChatPart[] = [
+    ...(text === '' ? [] : [{ type: 'text', text } as const]),
+    ...toolUses.map((use) => ({ type: 'tool_use', ...use }) as const),
   ];
-  return fitting([{ role: 'assistant', parts, finish_reason: endReason }], MAX_BYTES);
+  return fitting([{ role: 'assistant', parts, endReason }]);
 }
 
 function capturedPart(part: ChatPart): object {
   switch (part.type) {
     case 'text':
-      return { type: 'text', content: cut(redacted(part.text)) };
+      return { type: 'text', content: shortened(part.text) };
     case 'tool_use': {
       const { id, tool: name, argumentsJson } = part;
-      return { type: 'tool_call', id, name, arguments: cut(redacted(argumentsJson)) };
+      return { type: 'tool_call', id, name, arguments: shortened(argumentsJson) };
     }
     case 'tool_result':
-      return { type: 'tool_call_response', id: part.id, response: cut(redacted(part.content)) };
+      return { type: 'tool_call_response', id: part.id, response: shortened(part.content) };
     case 'image':
       return { type: 'uri', modality: 'image', uri: '[omitted]' };
     case 'document':
@@ -59,16 +72,22 @@ function capturedPart(part: ChatPart): object {
 }
 
 /**
- * Returns as JSON the newest messages that fit `maxBytes`. If older messages are omitted, the first element is a
- * message with their number.
+ * Returns as JSON the newest messages that fit {@link MAX_BYTES}, redacted and truncated. If older messages are
+ * omitted, the first element is a message with their number.
  */
-function fitting(messages: readonly object[], maxBytes: number): string {
+function fitting(
+  messages: readonly (ChatMessage & Partial<Pick<ChatAnswer, 'endReason'>>)[],
+): string {
   const kept: string[] = [];
   let bytes = 0;
-  for (const message of messages.toReversed()) {
+  let processed = 0;
+  for (const { role, parts, endReason } of messages.toReversed()) {
+    for (const part of parts) processed += Math.min(textOf(part).length, MAX_JSON);
+    if (processed > MAX_PROCESSED) break;
+    const message = { role, parts: parts.map(capturedPart), finish_reason: endReason };
     const json = JSON.stringify(message);
     bytes += Buffer.byteLength(json) + 1;
-    if (bytes > maxBytes) break;
+    if (bytes > MAX_BYTES) break;
     kept.unshift(json);
   }
   const left = messages.length - kept.length;
@@ -79,23 +98,55 @@ function fitting(messages: readonly object[], maxBytes: number): string {
   return `[${kept.join(',')}]`;
 }
 
-function cut(text: string): string {
-  if (text.length <= MAX_TEXT) return text;
-  return `${text.slice(0, MAX_TEXT).toWellFormed()}… [${text.length - MAX_TEXT} characters omitted]`;
+/** Returns the text of a part that is redacted. */
+function textOf(part: ChatPart): string {
+  switch (part.type) {
+    case 'text':
+      return part.text;
+    case 'tool_use':
+      return part.argumentsJson;
+    case 'tool_result':
+      return part.content;
+    default:
+      return '';
+  }
 }
 
-/** Returns a text with its secrets redacted; in JSON, the values of fields with secret names are redacted, too. */
-function redacted(text: string): string {
-  const known = /^\s*[[{]/.test(text) ? redactedJson(text) : undefined;
-  return SECRETS.reduce((rest, [form, kept]) => rest.replace(form, kept), known ?? text);
+/** Returns a text redacted and truncated; in JSON, the values of fields with secret names are redacted, too. */
+function shortened(text: string): string {
+  const isJson = /^\s*[[{]/.test(text);
+  if (isJson && text.length > MAX_JSON) return omitting('', text.length);
+  const known = (isJson ? redactedJson(text) : undefined) ?? text;
+  const searched = known.slice(0, MAX_SEARCHED);
+  const clean = SECRETS.reduce((rest, [form, kept]) => rest.replace(form, kept), searched);
+  const rest = known.length - searched.length;
+  const complete = rest === 0 ? clean.length : Math.max(0, clean.length - CUT_MARGIN);
+  const length = Math.min(MAX_TEXT, complete);
+  return omitting(clean.slice(0, length), clean.length - length + rest);
+}
+
+/** Returns the beginning of a text, and the number of characters that are omitted after it. */
+function omitting(beginning: string, characters: number): string {
+  if (characters === 0) return beginning;
+  return `${beginning.toWellFormed()}… [${characters} characters omitted]`;
 }
 
 function redactedJson(text: string): string | undefined {
   try {
-    return JSON.stringify(
-      JSON.parse(text, (name, value: unknown) => (SECRET_NAME.test(name) ? REDACTED : value)),
-    );
+    return JSON.stringify(redactedFields(JSON.parse(text)));
   } catch {
     return undefined;
   }
+}
+
+/** Returns a value with its secret fields redacted. A reviver of JSON.parse is slower, and sees the items of lists. */
+function redactedFields(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(redactedFields);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, field]) => [
+      name,
+      SECRET_NAME.test(name) ? REDACTED : redactedFields(field),
+    ]),
+  );
 }
