@@ -115,9 +115,12 @@ function assertBounded(body: JsonObject): void {
 }
 
 function messageOf(message: JsonValue, index: number) {
-  const role = isJsonObject(message) ? ROLES.get(message.role) : undefined;
-  if (role === undefined) throw notAllowed(`messages[${index}].role`, 'is unknown');
-  return measured(role, message, `messages[${index}]`);
+  const field = `messages[${index}]`;
+  const { role: name, audio } = isJsonObject(message) ? message : {};
+  const role = ROLES.get(name);
+  if (role === undefined) throw notAllowed(`${field}.role`, 'is unknown');
+  if (isSet(audio)) throw notAllowed(`${field}.audio`, 'is not supported');
+  return measured(role, message, field);
 }
 
 function partOf(event: Fields, field: 'delta' | 'message'): AnswerPart {

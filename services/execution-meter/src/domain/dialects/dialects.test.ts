@@ -61,6 +61,31 @@ describe('an image of a native request', () => {
   });
 });
 
+describe('audio in a native request', () => {
+  const audio = { type: 'input_audio', input_audio: { data: 'UklGRg==', format: 'wav' } };
+  const notAllowed = (field: string) =>
+    expect.objectContaining({ reason: 'NATIVE_FIELD_NOT_ALLOWED', metadata: { field } });
+
+  it.each<[string, () => BoundedRequest, string]>([
+    ['chat completions', () => chat(audio), 'messages[0]: input_audio'],
+    ['responses', () => response(audio), 'input[0]: input_audio'],
+    [
+      'the dialect of other servers',
+      () => chat({ type: 'audio_url', audio_url: { url: 'https://example.com/a.wav' } }),
+      'messages[0]: audio_url',
+    ],
+  ])('is rejected in %s, because it costs more than text (AP-2, EM-3)', (_, read, field) => {
+    expect(read).toThrow(notAllowed(field));
+  });
+
+  it('is rejected when it refers to an answer that the provider has stored (AP-2)', () => {
+    const read = (message: JsonObject) => () =>
+      DIALECTS.chat_completions.read({ messages: [{ role: 'assistant', ...message }] });
+    expect(read({ audio: { id: 'audio_1' } })).toThrow(notAllowed('messages[0].audio'));
+    expect(read({ content: 'Hello.', audio: null })).not.toThrow();
+  });
+});
+
 const EMPTY = { tools: [], toolChoice: undefined, temperature: undefined, json: false };
 
 describe('a chat completion', () => {

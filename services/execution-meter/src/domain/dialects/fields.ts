@@ -68,8 +68,8 @@ export function assertOneOf(body: JsonObject, field: string, values: readonly un
 /**
  * Returns the parts of a message that determine its token count: its images and documents, and the message without its
  * images as JSON text, which is at least as long as the text that the provider tokenizes. Rejects documents that the
- * provider would fetch, and files that the provider has stored, because their size is unknown. Accepts images by URL;
- * each image is counted as a fixed number of tokens.
+ * provider would fetch, and files that the provider has stored, because their size is unknown, and audio, because its
+ * tokens cost more than those of text. Accepts images by URL; each image is counted as a fixed number of tokens.
  * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED
  */
 export function measured(role: ChatRole, message: JsonValue, field: string): ChatMessage {
@@ -85,6 +85,7 @@ export function measured(role: ChatRole, message: JsonValue, field: string): Cha
     const { type, input, ...rest } = value as JsonObject;
     // The arguments of a tool call may have fields with these names, so they are not searched.
     if (type === 'tool_use') return { ...rest, type, input: JSON.stringify(input) };
+    if (AUDIO.includes(type)) throw notAllowed(`${field}: ${textOf(type)}`, 'is not supported');
     if (isDocument(value as JsonObject)) media.push({ type: 'document' });
     const image = imageOf(value as JsonObject);
     if (image === undefined) return value;
@@ -95,6 +96,8 @@ export function measured(role: ChatRole, message: JsonValue, field: string): Cha
 }
 
 const UNBOUNDED: readonly string[] = ['file_id', 'file_url'];
+/** Types of the parts of a message that contain audio; servers other than OpenAI also accept `audio_url`. */
+const AUDIO: readonly unknown[] = ['input_audio', 'audio_url'];
 
 /** Whether a part of a message in any dialect contains a file that is neither text nor an image, such as a PDF. */
 function isDocument({ type, source }: JsonObject): boolean {
