@@ -74,14 +74,14 @@ export interface MeterEvents {
     end: { readonly status: string; readonly durationMs: number; readonly spent: Spending },
   ): Promise<Uint8Array>;
   /**
-   * Emits BUDGET_EXHAUSTED: a cap has refused a reservation (`refused`), or the settled amount exceeds a cap
-   * (`settled`).
+   * Emits BUDGET_EXHAUSTED: a cap has refused a reservation (`refused`), or the amount that was settled or consumed
+   * exceeds a cap. Each cause has its own event: after a refusal the cap can be raised, and the same call is settled.
    */
   budgetExhausted(
     tx: MeterTx,
     scope: EventScope,
     breach: Breach,
-    cause: 'refused' | 'settled',
+    cause: 'refused' | 'settled' | 'consumed',
   ): Promise<Uint8Array>;
   /**
    * Emits BUDGET_THRESHOLD for each cap of which a settlement has reached a threshold, with the highest threshold that
@@ -103,13 +103,13 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
   const withEvents = new WeakSet<MeterTransaction>();
   const emit = async (
     { trx, at }: MeterTx,
-    { tab, callId, step, model, attempt, after = [], traceparent }: EventScope,
+    scope: EventScope,
     name: EventName,
     fields: EventFields,
   ): Promise<Uint8Array> => {
+    const { tab, callId, step, model, attempt, after = [], traceparent } = scope;
     const { tenant, runId, sessionId, instance } = tab;
-    const eventId =
-      fields.eventId ?? derivedId('evt', runId, instance, callId, name, String(attempt));
+    const eventId = fields.eventId ?? eventIdOf(scope, name);
     const event = create(HookEventSchema, {
       type: HookEventType[name],
       emitter: 'execution-meter',
@@ -193,9 +193,19 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
       else count(tx.trx, 'debts', labels);
       trace.getActiveSpan()?.setAttribute(ATTR_ERROR_TYPE, 'BUDGET_EXHAUSTED');
       return emit(tx, scope, 'BUDGET_EXHAUSTED', {
+        ...(cause !== 'refused' && { eventId: eventIdOf(scope, 'BUDGET_EXHAUSTED', cause) }),
         dimension,
         status: `budget_exhausted:${dimension} (${level})`,
       });
     },
   };
+}
+
+/** Returns the id of an event: the same for a repeat of the same fact (HK-1). */
+function eventIdOf(
+  { tab: { runId, instance }, callId, attempt }: EventScope,
+  name: EventName,
+  ...cause: readonly string[]
+): string {
+  return derivedId('evt', runId, instance, callId, name, String(attempt), ...cause);
 }

@@ -169,6 +169,29 @@ describe('a cap', () => {
   });
 });
 
+it('publishes a refusal, a debt and an exceeded consumption with the same id as three events (HK-1, HK-2)', async () => {
+  await start();
+  await world.openTab({ runBudget: { maxTokens: 100n } });
+  const exhausted = { reason: 'BUDGET_EXHAUSTED' };
+  await expect(reserve(RUN, 'op-1', 150n)).rejects.toMatchObject(exhausted);
+  await world.tab.setCaps({
+    requestId: 'raise',
+    tenant: TENANT,
+    level: BudgetLevel.RUN,
+    runId: RUN,
+    caps: { maxTokens: 200n },
+    setBy: 'anna',
+  });
+  await reserve(RUN, 'op-1', 150n);
+  const usage = { outputTokens: 250n };
+  await world.tab.settle({ tab: tabOf(RUN), callId: 'op-1', usage, costNanoUsd: 0n, turns: 1n });
+  const consumption = { tab: tabOf(RUN), requestId: 'op-1', tokens: 50n };
+  await expect(world.tab.consume(consumption)).rejects.toMatchObject(exhausted);
+  const published = () => world.events.filter(({ name }) => name === 'BUDGET_EXHAUSTED');
+  await expect.poll(() => published().map(({ event }) => event.callId)).toHaveLength(3);
+  expect(new Set(published().map(({ event }) => event.eventId)).size).toBe(3);
+});
+
 it('publishes each threshold of a cap once, with the level that reached it (EM-5, HK-1)', async () => {
   await start();
   await world.openTab({ budget: { maxTurns: 4n }, runBudget: { maxTurns: 4n } });

@@ -66,7 +66,7 @@ async function bookConsumption(
   await events.budgetThresholds({ trx, at }, scope, booked);
   const breach = exceededCap(booked.levels);
   if (breach !== undefined) {
-    await events.budgetExhausted({ trx, at }, scope, breach, 'settled');
+    await events.budgetExhausted({ trx, at }, scope, breach, 'consumed');
   }
   return { view: await viewTab(context, trx, tab), breach };
 }
