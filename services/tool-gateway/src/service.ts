@@ -5,7 +5,7 @@ import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { createSlotShare } from '@writ/store';
 import { InFlightCalls } from './app/calls/in-flight-calls.ts';
 import { recoverCalls } from './app/calls/recover-calls.ts';
-import { createReceiptDelivery } from './app/receipts/receipt-delivery.ts';
+import { createReceiptDelivery, createRefusalDelivery } from './app/receipts/receipt-delivery.ts';
 import type { ToolGatewayConfig } from './config.ts';
 import type { GatewayContext } from './context.ts';
 import { createGatewayEvents } from './events.ts';
@@ -78,7 +78,7 @@ export const createToolGateway = defineService({
     host.defer(() => watch.stop());
     const recover = { 'calls of dead replicas': () => recoverCalls(context) };
     const sweeper = new Sweeper(recover, RECOVERY_INTERVAL_MS, log, host.isClockSkewed);
-    const delivery = createReceiptDelivery({
+    const deliveryOptions = {
       store,
       supervisor,
       clock,
@@ -86,7 +86,11 @@ export const createToolGateway = defineService({
       delayMs: config.receiptDelayMs,
       pollMs: config.receiptPollMs,
       retryMaxMs: config.receiptRetryMaxMs,
-    });
+    };
+    const deliveries = [
+      createReceiptDelivery(deliveryOptions),
+      createRefusalDelivery(deliveryOptions),
+    ];
     const server = await host.listen(gatewayRoutes(context), {
       // Tools with a longer timeout may be added at any time.
       limits: { maxUnaryMs: TOOL_CALL_TIMEOUT_MS },
@@ -94,7 +98,7 @@ export const createToolGateway = defineService({
     return {
       server,
       prepare: async () => tools.watch(config.toolsPollMs),
-      background: store.replicas.shared ? [delivery, sweeper] : [delivery],
+      background: store.replicas.shared ? [...deliveries, sweeper] : deliveries,
       drain: () => drain(inFlightCalls, config),
       limits: { flushMs: config.flushMs },
       exposes: { store },

@@ -87,7 +87,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       partialRoute(SupervisionService, {
         reportReceipts: async ({ receipts, refusals }) => ({
           acknowledgedReceiptIds: receipts.length === 0 ? [] : [...(await onReceipts(receipts))],
-          acknowledgedRefusalIds: [...onRefusals(refusals)],
+          acknowledgedRefusalIds: refusals.length === 0 ? [] : [...onRefusals(refusals)],
         }),
       }),
     ],

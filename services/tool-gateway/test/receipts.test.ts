@@ -1,9 +1,20 @@
 import type { RefusedAttempt } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { sha256Hex, UnavailableError } from '@writ/kernel';
+import { InvalidRequestError, sha256Hex, UnavailableError } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
+import { insertRefusal } from '../src/store/refusals.ts';
 import { startFixture } from './gateway-fixture.ts';
 
 const QUICK = { receiptDelayMs: 0, receiptPollMs: 5, receiptRetryMaxMs: 10 };
+
+const REFUSAL = {
+  tenant: 'acme',
+  run_id: 'run_1',
+  agent_instance: 'payer-1',
+  reason: 'WRIT_INVALID',
+  field: '',
+  writ_sha256: sha256Hex('writ'),
+  refused_at: new Date(),
+};
 
 describe('unacknowledged receipts (TG-8)', () => {
   it('are delivered until the supervisor acknowledges them', async () => {
@@ -65,7 +76,80 @@ describe('unacknowledged receipts (TG-8)', () => {
   });
 });
 
+describe('receipts and refused attempts (TG-1, TG-8)', () => {
+  it.each(['receipts', 'refusals'] as const)(
+    'are delivered in separate calls: rejected %s do not block the others',
+    async (rejected) => {
+      let rejections = 0;
+      const reject = () => {
+        rejections += 1;
+        throw new InvalidRequestError('INVALID_FIELD', 'The report is invalid.');
+      };
+      const idOf = async (token: string) => (await fixture.receipt(token)).id;
+      const fixture = await startFixture({
+        config: QUICK,
+        onReceipts: async (tokens) =>
+          rejected === 'receipts' ? reject() : Promise.all(tokens.map(idOf)),
+        onRefusals: (attempts) =>
+          rejected === 'refusals' ? reject() : attempts.map(({ refusalId }) => refusalId),
+      });
+      const { db } = fixture.gateway.store;
+      const receipts = {
+        create: () => fixture.call({ callId: 'op-1' }),
+        pending: async () => {
+          const open = db.selectFrom('receipts').select('call_id');
+          return await open.where('acknowledged_at', 'is', null).execute();
+        },
+      };
+      const refusals = {
+        create: async () => {
+          const request = { ...(await fixture.request({ callId: 'op-2' })), tool: 'look' };
+          const refused = fixture.asWorker.callTool(request, { epoch: 1n });
+          await expect(refused).rejects.toMatchObject({ reason: 'WRIT_MISMATCH' });
+        },
+        pending: async () => await db.selectFrom('refusals').select('call_id').execute(),
+      };
+      const isReceipts = rejected === 'receipts';
+      const [blocked, other] = isReceipts ? [receipts, refusals] : [refusals, receipts];
+      try {
+        await blocked.create();
+        await expect.poll(() => rejections).toBeGreaterThan(0);
+        await other.create();
+        await expect.poll(other.pending).toEqual([]);
+        expect(await blocked.pending()).toHaveLength(1);
+      } finally {
+        await fixture[Symbol.asyncDispose]();
+      }
+    },
+  );
+});
+
 describe('calls without a matching writ (TG-1)', () => {
+  it('are reported with a replica name that the supervisor accepts (SYS-6, BD-1)', async () => {
+    const reported = new Map<string, string>();
+    const fixture = await startFixture({
+      config: QUICK,
+      onRefusals: (attempts) => {
+        for (const { callId, presentedBy } of attempts) reported.set(callId, presentedBy);
+        return attempts.map(({ refusalId }) => refusalId);
+      },
+    });
+    try {
+      // Rows of a version that accepted any replica name in a service token.
+      const names = { 'op-1': 'w'.repeat(129), 'op-2': 'w1\u0001', 'op-3': '\ud83d\ude00' };
+      await fixture.gateway.store.transaction(async (trx) => {
+        for (const [call_id, presented_by] of Object.entries(names)) {
+          await insertRefusal(trx, { ...REFUSAL, refusal_id: call_id, call_id, presented_by });
+        }
+      });
+      await expect
+        .poll(() => Object.fromEntries(reported))
+        .toEqual({ 'op-1': 'w'.repeat(128), 'op-2': 'w1?', 'op-3': '??' });
+    } finally {
+      await fixture[Symbol.asyncDispose]();
+    }
+  });
+
   it('are reported under one id per call until the supervisor acknowledges them, and then deleted (SV-8)', async () => {
     const reported: RefusedAttempt[] = [];
     let isAcknowledged = false;

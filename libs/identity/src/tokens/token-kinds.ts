@@ -81,7 +81,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
     badField: (claims) =>
       firstBad({
         name: isServiceName(claims.name),
-        replica: claims.replica !== '',
+        replica: isId(claims.replica),
         tenants: claims.tenants.every(isId),
       }),
   },

@@ -346,6 +346,17 @@ describe('verifier', () => {
     }
   });
 
+  it('rejects a service token whose replica is not an id (SYS-6, BD-1)', async () => {
+    for (const replica of ['', 'w'.repeat(65), 'w1\u0000', 'Worker 1']) {
+      const token = await forge('service', {
+        payload: (payload) => ({ ...payload, service: { ...CLAIMS.service, replica } as Json }),
+      });
+      await expect(world.verifier.verify('service', token, ISSUED.service)).rejects.toThrow(
+        'its replica is missing or malformed',
+      );
+    }
+  });
+
   it('still checks the audience of an expired token with allowExpired', async () => {
     const token = await forge('agent', {
       payload: (payload) => ({ ...payload, exp: 1, aud: 'unknown' }),

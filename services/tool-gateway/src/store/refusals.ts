@@ -10,6 +10,9 @@ const MAX_PENDING = 10_000;
 /** Maximum number of pending refusals for each tenant, so that one tenant cannot fill the log for the others. */
 const MAX_PENDING_OF_TENANT = 2_000;
 
+/** Maximum length of {@link Refusal.presented_by}, as in RefusedAttempt. */
+const MAX_PRESENTED_BY = 128;
+
 /** A count, as the drivers of the databases return it. */
 type Count = number | bigint | string;
 
@@ -32,6 +35,14 @@ export async function insertRefusal(trx: GatewayTransaction, refusal: Refusal): 
     .onConflict((conflict) => conflict.column('refusal_id').doNothing())
     .execute();
   return true;
+}
+
+/**
+ * Returns the name of a replica as a refusal may contain it: at most 128 characters of printable ASCII, because the
+ * supervisor rejects a report that contains a longer name (BD-1).
+ */
+export function presentedBy(replica: string): string {
+  return replica.slice(0, MAX_PRESENTED_BY).replaceAll(/[^\x20-\x7e]/g, '?');
 }
 
 /** The oldest refusals that the supervisor has not acknowledged. */

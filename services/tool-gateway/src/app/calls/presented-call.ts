@@ -7,7 +7,7 @@ import type { GatewayContext } from '../../context.ts';
 import { type ParsedArguments, parseArguments } from '../../domain/call-arguments.ts';
 import { fieldsFit } from '../../domain/receipt-fields.ts';
 import type { VerifiedWrit } from '../../domain/verified-writ.ts';
-import { insertRefusal } from '../../store/refusals.ts';
+import { insertRefusal, presentedBy } from '../../store/refusals.ts';
 import { toCallKey } from '../../wire/call.ts';
 
 /** A call and the verified writ for exactly this call. */
@@ -108,7 +108,7 @@ export async function recordRefusal(
       reason: error.reason,
       field: error.metadata.field ?? '',
       writ_sha256: sha256Hex(request.writ),
-      presented_by: call.caller.service?.replica ?? '',
+      presented_by: presentedBy(call.caller.service?.replica ?? ''),
     };
     call.log.warn({ ...attempt, tool: request.tool }, 'call rejected: permission denied');
     if (servesTenant(call.caller, tenant)) {

@@ -6,7 +6,7 @@ import type { GatewayStore, GatewayTransaction } from '../../store/gateway-store
 import { acknowledgeReceipts, pendingReceipts } from '../../store/receipts.ts';
 import { deleteRefusals, pendingRefusals } from '../../store/refusals.ts';
 
-/** Options of {@link createReceiptDelivery}. Times are milliseconds. */
+/** Options of {@link createReceiptDelivery} and {@link createRefusalDelivery}. Times are milliseconds. */
 export interface ReceiptDeliveryOptions {
   readonly store: GatewayStore;
   readonly supervisor: Supervisor;
@@ -20,28 +20,44 @@ export interface ReceiptDeliveryOptions {
   readonly retryMaxMs: number;
 }
 
-/** Maximum number of receipts, and of refusals, in one delivery; together they fit in a message of 4 MiB. */
+/** Maximum number of items in one delivery; they fit in a message of 4 MiB. */
 const BATCH = 128;
 
 /**
- * Creates the loop that delivers unacknowledged receipts (TG-8) and refused attempts (TG-1) to the supervisor
- * in batches, and repeats them until the supervisor acknowledges them.
+ * Creates the loop that delivers unacknowledged receipts to the supervisor in batches, and repeats them until the
+ * supervisor acknowledges them (TG-8).
  */
 export function createReceiptDelivery(options: ReceiptDeliveryOptions): WakeableLoop {
+  return deliveryLoop(options, deliverReceipts, 'receipt delivery failed; retrying');
+}
+
+/**
+ * Creates the loop that does the same for refused attempts (TG-1). It is a loop of its own, so that a refused attempt
+ * that the supervisor rejects does not delay receipts.
+ */
+export function createRefusalDelivery(options: ReceiptDeliveryOptions): WakeableLoop {
+  return deliveryLoop(options, deliverRefusals, 'refusal delivery failed; retrying');
+}
+
+/** @param deliver delivers one batch; returns whether more may be pending */
+function deliveryLoop(
+  options: ReceiptDeliveryOptions,
+  deliver: (options: ReceiptDeliveryOptions) => Promise<boolean>,
+  failed: string,
+): WakeableLoop {
   const { pollMs, retryMaxMs, log } = options;
   return new WakeableLoop({
-    pass: async () => ((await deliverBatch(options)) ? 0 : undefined),
+    pass: async () => ((await deliver(options)) ? 0 : undefined),
     intervalMs: pollMs,
     backoff: { baseMs: pollMs, maxMs: retryMaxMs },
     onError: (error, { attempt, retryInMs }) => {
       const reason = isWritError(error) ? error.reason : 'INTERNAL';
-      log.warn({ reason, attempt, retry_in_ms: retryInMs }, 'receipt delivery failed; retrying');
+      log.warn({ reason, attempt, retry_in_ms: retryInMs }, failed);
     },
   });
 }
 
-/** Delivers one batch. @returns whether more may be pending */
-async function deliverBatch({
+async function deliverReceipts({
   store,
   supervisor,
   clock,
@@ -50,27 +66,38 @@ async function deliverBatch({
 }: ReceiptDeliveryOptions): Promise<boolean> {
   const before = new Date(clock.now().getTime() - delayMs);
   const receipts = await pendingReceipts(store.db, before, BATCH);
+  if (receipts.length === 0) return false;
+  const known = new Set(await supervisor.reportReceipts(receipts.map(({ token }) => token)));
+  const ids = receipts.map(({ receiptId }) => receiptId).filter((id) => known.has(id));
+  await record(store, ids, (trx) => acknowledgeReceipts(trx, ids, clock.now()));
+  log.debug({ delivered: receipts.length, acknowledged: ids.length }, 'receipts delivered');
+  return ids.length === BATCH;
+}
+
+async function deliverRefusals({
+  store,
+  supervisor,
+  log,
+}: ReceiptDeliveryOptions): Promise<boolean> {
   const refusals = await pendingRefusals(store.db, BATCH);
-  if (receipts.length + refusals.length === 0) return false;
-  const tokens = receipts.map(({ token }) => token);
-  const acknowledged = await supervisor.report(tokens, refusals);
-  const receiptIds = new Set(acknowledged.receiptIds);
-  const refusalIds = new Set(acknowledged.refusalIds);
-  const delivered = receipts.map(({ receiptId }) => receiptId).filter((id) => receiptIds.has(id));
-  const reported = refusals.map(({ refusal_id }) => refusal_id).filter((id) => refusalIds.has(id));
-  const record = async (trx: GatewayTransaction): Promise<void> => {
-    if (delivered.length > 0) await acknowledgeReceipts(trx, delivered, clock.now());
-    if (reported.length > 0) await deleteRefusals(trx, reported);
-  };
-  const isFull = delivered.length === BATCH || reported.length === BATCH;
-  if (delivered.length + reported.length > 0) {
-    const commitDelayMs = isFull ? 0 : COMMIT_DELAY_MS;
-    await store.transaction(record, { background: true, commitDelayMs });
-  }
-  log.debug(
-    { delivered: receipts.length, acknowledged: delivered.length, refusals: reported.length },
-    'receipts delivered',
-  );
-  // Items without an acknowledgement are delivered again after the pause.
-  return isFull;
+  if (refusals.length === 0) return false;
+  const known = new Set(await supervisor.reportRefusals(refusals));
+  const ids = refusals.map(({ refusal_id }) => refusal_id).filter((id) => known.has(id));
+  await record(store, ids, (trx) => deleteRefusals(trx, ids));
+  log.debug({ delivered: refusals.length, acknowledged: ids.length }, 'refusals delivered');
+  return ids.length === BATCH;
+}
+
+/**
+ * Records the acknowledgement of `ids`, if there are any. Items without an acknowledgement are delivered again after
+ * the pause.
+ */
+async function record(
+  store: GatewayStore,
+  ids: readonly string[],
+  work: (trx: GatewayTransaction) => Promise<void>,
+): Promise<void> {
+  if (ids.length === 0) return;
+  const commitDelayMs = ids.length === BATCH ? 0 : COMMIT_DELAY_MS;
+  await store.transaction(work, { background: true, commitDelayMs });
 }
