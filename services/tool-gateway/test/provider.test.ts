@@ -1,11 +1,12 @@
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import {
   type InvokeRequest,
   ToolProviderService,
 } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
-import { InvalidRequestError, UnavailableError } from '@writ/kernel';
+import { InvalidRequestError, sha256Hex, UnavailableError } from '@writ/kernel';
 import {
   type CallContext,
   createRpcServer,
@@ -15,8 +16,9 @@ import {
   UnsentCallError,
 } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Fixture, startFixture } from './gateway-fixture.ts';
+import { type Fixture, type FixtureOptions, startFixture } from './gateway-fixture.ts';
 import { TOOLS } from './tools-yaml.ts';
 
 type Answer = Awaited<ReturnType<Handlers<typeof ToolProviderService>['invoke']>>;
@@ -58,8 +60,13 @@ beforeEach(async () => {
   arrived = Promise.withResolvers();
   answer = async () => json('{"status":"ok"}');
   provider = await serve(0);
+  fixture = await startWithProvider();
+});
+
+async function startWithProvider(config: FixtureOptions['config'] = {}): Promise<Fixture> {
   const far = { source: 'far', timeout: '20s', max_calls_per_agent: 9, max_repeats: 9 } as const;
-  fixture = await startFixture({
+  return await startFixture({
+    config,
     tools: {
       ...TOOLS,
       far_look: { side_effect: 'read_only', ...far },
@@ -71,7 +78,7 @@ beforeEach(async () => {
       far: { kind: 'provider', address: provider.address, max_in_flight: 2, max_queued: 0 },
     },
   });
-});
+}
 
 afterEach(async () => {
   await fixture[Symbol.asyncDispose]();
@@ -268,5 +275,62 @@ describe('a faulty provider affects only its own calls (SYS-4)', () => {
     });
     expect(await call('pay', 'op-2')).toMatchObject({ status: CallStatus.OK });
     expect(await call('far_pay', 'op-3')).toMatchObject({ status: CallStatus.UNKNOWN });
+  });
+});
+
+describe.skipIf(!isPostgresAvailable())('a NUL character, which PostgreSQL cannot store', () => {
+  beforeEach(async () => {
+    await fixture[Symbol.asyncDispose]();
+    fixture = await startWithProvider({ store: await postgresLocation() });
+  });
+
+  it.each<[string, Answer, Partial<CallToolResponse>]>([
+    [
+      'a text',
+      { outcome: { case: 'result', value: { kind: ResultKind.TEXT, content: 'a\u0000b' } } },
+      {
+        status: CallStatus.OK,
+        result: expect.objectContaining({
+          kind: ResultKind.TEXT,
+          content: 'a\ufffdb',
+          fullSizeBytes: 5n,
+          fullSha256: sha256Hex('a\ufffdb'),
+        }),
+      },
+    ],
+    [
+      'an image',
+      {
+        outcome: {
+          case: 'result',
+          value: {
+            kind: ResultKind.IMAGE,
+            content: 'https://x.example/a\u0000.png',
+            mediaType: 'image/\u0000png',
+          },
+        },
+      },
+      {
+        status: CallStatus.OK,
+        result: expect.objectContaining({
+          content: 'https://x.example/a\ufffd.png',
+          mediaType: 'image/\ufffdpng',
+        }),
+      },
+    ],
+    [
+      'the message of a failure',
+      { outcome: { case: 'failure', value: { message: 'No row a\u0000b.' } } },
+      { status: CallStatus.ERROR, message: 'No row a\ufffdb.' },
+    ],
+  ])('is replaced in %s, so that the outcome is recorded (TG-5, TG-8)', async (_, given, want) => {
+    answer = async () => given;
+    const first = await call('far_pay');
+    expect(first).toMatchObject(want);
+    const { claims } = await fixture.receipt(first.receipt);
+    const content = first.result?.content;
+    expect(claims.resultSha256).toBe(content === undefined ? '' : sha256Hex(content));
+    expect(await call('far_pay')).toMatchObject({ ...want, replayed: true });
+    expect(seen).toHaveLength(1);
   });
 });

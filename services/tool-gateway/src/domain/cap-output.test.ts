@@ -29,6 +29,15 @@ describe('capOutput (TG-6)', () => {
     });
   });
 
+  it('replaces NUL characters before it measures and cuts the content (TG-5)', () => {
+    expect(capOutput({ kind: 'text', content: 'a\u0000bc' }, 4)).toMatchObject({
+      content: 'a\ufffd',
+      truncated: true,
+      fullSizeBytes: 6,
+      fullSha256: sha256Hex('a\ufffdbc'),
+    });
+  });
+
   it('cuts between characters at any limit', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.nat(40), (content, maxBytes) => {

@@ -34,18 +34,33 @@ export interface ToolResult {
 
 /**
  * Limits an output to `maxBytes` of UTF-8. A longer output is cut between characters, marked as truncated and
- * returned as text, because a part of a JSON object or URL is invalid (TG-6).
+ * returned as text, because a part of a JSON object or URL is invalid (TG-6). Replaces NUL characters; the size and the
+ * digest are those of the content after the replacement.
  */
 export function capOutput(output: ToolOutput, maxBytes: number): ToolResult {
-  const bytes = Buffer.from(output.content);
+  const content = replaceNul(output.content);
+  const bytes = Buffer.from(content);
   const full = { fullSizeBytes: bytes.byteLength, fullSha256: sha256Hex(bytes) };
-  const { mediaType = '' } = output.kind === 'text' ? { mediaType: '' } : output;
+  const mediaType = output.kind === 'text' ? '' : replaceNul(output.mediaType ?? '');
   if (bytes.byteLength <= maxBytes) {
-    return { kind: output.kind, content: output.content, mediaType, truncated: false, ...full };
+    return { kind: output.kind, content, mediaType, truncated: false, ...full };
   }
-  const content = cutUtf8(bytes, maxBytes);
   const isJson = output.kind === 'json';
-  return { kind: 'text', content, mediaType: isJson ? mediaType : '', truncated: true, ...full };
+  return {
+    kind: 'text',
+    content: cutUtf8(bytes, maxBytes),
+    mediaType: isJson ? mediaType : '',
+    truncated: true,
+    ...full,
+  };
+}
+
+/**
+ * Replaces NUL characters by U+FFFD. PostgreSQL cannot store a NUL character, and the outcome of an executed call must
+ * be recorded (TG-5).
+ */
+export function replaceNul(text: string): string {
+  return text.replaceAll('\u0000', '\ufffd');
 }
 
 /** Returns at most `maxBytes` of UTF-8 as text, cut between characters. */

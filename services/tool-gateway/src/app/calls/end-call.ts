@@ -1,7 +1,7 @@
 import { InternalError } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
-import { capOutput } from '../../domain/cap-output.ts';
+import { capOutput, replaceNul } from '../../domain/cap-output.ts';
 import { pickFields } from '../../domain/receipt-fields.ts';
 import type { Tool } from '../../domain/tool.ts';
 import { type CallRow, findCall, keyOf, releaseCall } from '../../store/calls.ts';
@@ -54,8 +54,9 @@ function toOutcome(
   state: Outcome['state'],
   call: CallRow,
   { name, maxOutputBytes }: Tool,
-  { output, stopReason, message, durationMs }: ToolRun,
+  { output, stopReason, durationMs, ...run }: ToolRun,
 ): Outcome {
+  const message = replaceNul(run.message);
   if (state === 'unknown') {
     return {
       state,
