@@ -50,4 +50,22 @@ describe('a gateway whose disk is full', () => {
     expect((await fixture.call({ runId: 'run_refused' })).status).toBe(CallStatus.OK);
     expect(fixture.world.executions.length).toBeLessThanOrEqual(last + 1);
   });
+
+  it('rejects a call with another writ with the reason of the writ check (TG-1, SYS-3)', async () => {
+    await limitPages(1);
+    const { db } = fixture.gateway.store;
+    let stored = 0;
+    let made = 0;
+    // Every call is stored as a refused attempt until the disk is full.
+    while (stored === made && made < 2_000) {
+      made += 1;
+      const request = { ...(await fixture.request({ callId: `op-${made}` })), tool: 'look' };
+      await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
+        kind: 'permission_denied',
+        reason: 'WRIT_MISMATCH',
+      });
+      stored = (await db.selectFrom('refusals').select('call_id').execute()).length;
+    }
+    expect(stored).toBe(made - 1);
+  });
 });

@@ -3,11 +3,13 @@ import type { CallToolRequestSchema } from '@writ/contracts/writ/tool/v1/tool_ga
 import { assertServesTenant, checkWrit, servesTenant } from '@writ/identity';
 import { derivedId, isWritError, PermissionDeniedError, sha256Hex } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
+import type { Logger } from '@writ/telemetry';
 import type { GatewayContext } from '../../context.ts';
 import { type ParsedArguments, parseArguments } from '../../domain/call-arguments.ts';
 import { fieldsFit } from '../../domain/receipt-fields.ts';
 import type { VerifiedWrit } from '../../domain/verified-writ.ts';
-import { insertRefusal, presentedBy } from '../../store/refusals.ts';
+import type { GatewayStore } from '../../store/gateway-store.ts';
+import { insertRefusal, presentedBy, type Refusal } from '../../store/refusals.ts';
 import { toCallKey } from '../../wire/call.ts';
 
 /** A call and the verified writ for exactly this call. */
@@ -90,7 +92,7 @@ export function rejectExpired({ writ, validUntil }: PresentedCall, now: Date): v
 
 /**
  * Logs a call that is rejected with PERMISSION_DENIED, stores it for the audit chain of the tenant if the caller serves
- * that tenant and the refusal log is not full, and rethrows `error`; any other error is only rethrown (TG-1, SYS-6).
+ * that tenant, and rethrows `error`; any other error is only rethrown (TG-1, SYS-6).
  */
 export async function recordRefusal(
   { store, clock }: Pick<GatewayContext, 'store' | 'clock'>,
@@ -113,10 +115,23 @@ export async function recordRefusal(
     call.log.warn({ ...attempt, tool: request.tool }, 'call rejected: permission denied');
     if (servesTenant(call.caller, tenant)) {
       const refusal_id = derivedId('refused', ...Object.values(attempt));
-      const refusal = { refusal_id, ...attempt, refused_at: clock.now() };
-      const isKept = await store.transaction((trx) => insertRefusal(trx, refusal));
-      if (!isKept) call.log.error({ tenant }, 'refusal log full; dropping refused attempts');
+      await keepRefusal(store, { refusal_id, ...attempt, refused_at: clock.now() }, call.log);
     }
   }
   throw error;
+}
+
+/**
+ * Stores a refused attempt. If the refusal log is full or the store fails, it only logs that the attempt is dropped,
+ * because the caller must receive the error of the writ check (TG-1).
+ */
+async function keepRefusal(store: GatewayStore, refusal: Refusal, log: Logger): Promise<void> {
+  const { tenant, refusal_id } = refusal;
+  try {
+    const isKept = await store.transaction((trx) => insertRefusal(trx, refusal));
+    if (!isKept) log.error({ tenant }, 'refusal log full; dropping refused attempts');
+  } catch (error) {
+    const reason = isWritError(error) ? error.reason : 'INTERNAL';
+    log.error({ tenant, refusal_id, reason }, 'failed to store a refused attempt; dropping it');
+  }
 }
