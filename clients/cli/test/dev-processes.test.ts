@@ -103,6 +103,18 @@ describe('writ dev', () => {
     expect(await endedBy(dev.child, 'SIGINT')).toEqual([0, null]);
   });
 
+  it('does not restart when the platform writes to a data folder in the project (PE-3)', async () => {
+    const project = await createProject();
+    const dev = startDev(project.folder, ['--data', 'data']);
+    await dev.until(/^Files are watched/);
+    // This change is found by the poll that would also find the files that the start has written.
+    project.change('agents.yaml', 'voucher-agent', 'credit-agent');
+    await dev.until(/^changed /);
+    expect(dev.text()).toMatch(/^changed +agents\.yaml$/m);
+    await dev.until(/^Writ is up/, 2);
+    await endedBy(dev.child, 'SIGTERM');
+  });
+
   it('reports a stopped platform if its process is killed while an invalid version is checked (PE-3)', async () => {
     const project = await createProject();
     const pids = `${project.folder}.pids`;

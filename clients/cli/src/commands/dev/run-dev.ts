@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { join, resolve } from 'node:path';
 import type { Finding } from '@writ/platform';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import type { FromPlatform } from './serve-platform.ts';
@@ -33,8 +34,9 @@ export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
       ending.abort();
     });
   };
+  const dataDir = resolve(dev.env.WRIT_DATA || join(dev.folder, '.writ'));
   // Starts watching before the platform reads the files, so that changes during the start are detected.
-  const changes = watchProject(dev.folder, ending.signal);
+  const changes = watchProject(dev.folder, dataDir, ending.signal);
   try {
     current = await replace(undefined, dev, io);
     if (current === undefined) return EXIT.error;

@@ -10,7 +10,7 @@ it('yields a change that was made before the first read of changes (PE-3)', asyn
   writeFileSync(join(folder, 'agents.yaml'), 'one');
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const changes = watchProject(folder, stop.signal);
+  const changes = watchProject(folder, join(folder, '.writ'), stop.signal);
   writeFileSync(join(folder, 'agents.yaml'), 'changed');
   expect(await changes.next()).toEqual({ done: false, value: ['agents.yaml'] });
 });
@@ -25,7 +25,7 @@ it('continues when a watched folder is deleted and created again (PE-3)', async 
   write('one');
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const changes = watchProject(folder, stop.signal);
+  const changes = watchProject(folder, join(folder, '.writ'), stop.signal);
   const file = join('agents', 'agents.yaml');
   const deleted = changes.next();
   rmSync(folder, { recursive: true });
@@ -33,4 +33,17 @@ it('continues when a watched folder is deleted and created again (PE-3)', async 
   const created = changes.next();
   write('two');
   expect(await created).toEqual({ done: false, value: [file] });
+});
+
+it('does not yield files of the data folder in the project (PE-3)', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-watch-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const data = join(folder, 'data');
+  mkdirSync(data);
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const changes = watchProject(folder, data, stop.signal);
+  writeFileSync(join(data, 'trust.json'), '{}');
+  writeFileSync(join(folder, 'agents.yaml'), 'one');
+  expect(await changes.next()).toEqual({ done: false, value: ['agents.yaml'] });
 });

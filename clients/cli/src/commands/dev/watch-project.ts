@@ -1,5 +1,5 @@
 import { type Dirent, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fieldsOf } from '@writ/kernel';
 
@@ -16,24 +16,32 @@ const SKIPPED = new Set(['node_modules', 'test', 'package-lock.json']);
  * changed since this call. Changes are yielded once two successive polls find the same state, because until then an
  * editor may still be writing. The files are polled because change notifications differ between operating systems and
  * mounts.
+ * @param dataDir absolute path of the data folder; it is not watched, because each start of the platform writes to it
  */
 export function watchProject(
   folder: string,
+  dataDir: string,
   signal: AbortSignal,
 ): AsyncGenerator<readonly string[]> {
-  return changesSince(stateOf(folder), folder, signal);
+  const watched = { folder, dataDir };
+  return changesSince(stateOf(watched), watched, signal);
+}
+
+interface Watched {
+  readonly folder: string;
+  readonly dataDir: string;
 }
 
 async function* changesSince(
   first: State,
-  folder: string,
+  watched: Watched,
   signal: AbortSignal,
 ): AsyncGenerator<readonly string[]> {
   let given = first;
   let found = given;
   while (!signal.aborted) {
     await delay(POLL_MS, undefined, { signal }).catch(() => undefined);
-    const now = stateOf(folder);
+    const now = stateOf(watched);
     const isSettled = differences(found, now).length === 0;
     found = now;
     const changed = differences(given, now);
@@ -45,12 +53,14 @@ async function* changesSince(
 
 type State = ReadonlyMap<string, string>;
 
-function stateOf(folder: string, path = '', state = new Map<string, string>()): State {
+function stateOf(watched: Watched, path = '', state = new Map<string, string>()): State {
+  const { folder, dataDir } = watched;
   for (const entry of entriesOf(join(folder, path))) {
     if (SKIPPED.has(entry.name) || (entry.name.startsWith('.') && entry.name !== '.env')) continue;
     const file = join(path, entry.name);
-    if (entry.isDirectory()) stateOf(folder, file, state);
-    else if (WATCHED.test(entry.name)) {
+    if (entry.isDirectory()) {
+      if (resolve(folder, file) !== dataDir) stateOf(watched, file, state);
+    } else if (WATCHED.test(entry.name)) {
       const found = statSync(join(folder, file), { throwIfNoEntry: false });
       if (found !== undefined) state.set(file, `${found.mtimeMs} ${found.size}`);
     }
