@@ -110,7 +110,8 @@ function isThisMachine(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
 
-function codeOf(error: unknown): string {
+/** Returns the code of an error of Node, such as ENOENT; `unknown` for other errors. */
+export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
 

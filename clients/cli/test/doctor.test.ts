@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { generateTestCertificates } from '@writ/testing/certificates';
 import { startTestPlatform } from '@writ/testing/platform';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -101,7 +103,61 @@ describe('writ doctor', () => {
     expect(other.out.join('\n')).toMatch(/^error +The server at WRIT_AGENT_PROXY_URL=/m);
     expect(other.exit).toBe(1);
     const none = await at('http://127.0.0.1:1/v1');
-    expect(none.out.join('\n')).toMatch(/^error +agent-proxy does not answer at/m);
+    expect(none.out.join('\n')).toMatch(
+      /^error +agent-proxy does not answer at .* \(ECONNREFUSED\)\. /m,
+    );
+  });
+
+  it('checks agent-proxy with the authorities of --ca-file, and names a rejected certificate (SYS-3, SYS-6)', async () => {
+    const { folder } = await createProject();
+    const { caFile, certFile, keyFile } = await generateTestCertificates(join(folder, 'tls'));
+    const test = await startTestPlatform({
+      env: {
+        WRIT_EDGE_TLS_CERT_FILE: certFile('edge'),
+        WRIT_EDGE_TLS_KEY_FILE: keyFile('edge'),
+        WRIT_AGENT_PROXY_TLS_CERT_FILE: certFile('agent-proxy'),
+        WRIT_AGENT_PROXY_TLS_KEY_FILE: keyFile('agent-proxy'),
+      },
+    });
+    onTestFinished(() => test.close());
+    const env = {
+      WRIT_ADDRESS: test.platform.edgeUrl,
+      WRIT_DATA: test.dataDir,
+      WRIT_AGENT_PROXY_URL: test.platform.modelBaseUrl,
+    };
+    const trusted = await writ(['doctor', folder, '--ca-file', caFile], env);
+    expect(trusted.out.join('\n')).toMatch(/^ok +agent-proxy: agent-proxy answers at https:/m);
+    expect(trusted.exit).toBe(0);
+    const without = await writ(['doctor', folder], env);
+    expect(without.out.join('\n')).toMatch(
+      /^error +The certificate of WRIT_AGENT_PROXY_URL=https:.* is rejected \(\w+\)\. .*--ca-file/m,
+    );
+    expect(without.exit).toBe(1);
+  });
+
+  it('trusts the default authorities for agent-proxy in addition to --ca-file (SYS-3, SYS-6)', async () => {
+    const { folder } = await createProject();
+    const trustedByDefault = await generateTestCertificates(join(folder, 'default'));
+    const other = await generateTestCertificates(join(folder, 'other'));
+    const test = await startTestPlatform({
+      env: {
+        WRIT_EDGE_TLS_CERT_FILE: other.certFile('edge'),
+        WRIT_EDGE_TLS_KEY_FILE: other.keyFile('edge'),
+        WRIT_AGENT_PROXY_TLS_CERT_FILE: trustedByDefault.certFile('agent-proxy'),
+        WRIT_AGENT_PROXY_TLS_KEY_FILE: trustedByDefault.keyFile('agent-proxy'),
+      },
+    });
+    onTestFinished(() => test.close());
+    const authorities = getCACertificates('default');
+    onTestFinished(() => setDefaultCACertificates(authorities));
+    setDefaultCACertificates([readFileSync(trustedByDefault.caFile, 'utf8')]);
+    const { exit, out } = await writ(['doctor', folder, '--ca-file', other.caFile], {
+      WRIT_ADDRESS: test.platform.edgeUrl,
+      WRIT_DATA: test.dataDir,
+      WRIT_AGENT_PROXY_URL: test.platform.modelBaseUrl,
+    });
+    expect(out.join('\n')).toMatch(/^ok +agent-proxy: agent-proxy answers at https:/m);
+    expect(exit).toBe(0);
   });
 
   it('reports a platform that does not respond or whose clock differs (SYS-3)', async () => {

@@ -3,9 +3,10 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join, resolve } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
+import { getCACertificates } from 'node:tls';
 import { omitUndefined } from '@writ/kernel';
 import type { Finding } from '@writ/platform';
-import { addressOf, authoritiesOf, openClient } from '../../client.ts';
+import { addressOf, authoritiesOf, codeOf, openClient } from '../../client.ts';
 import type { ClientOptions } from '../../client-options.ts';
 import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
@@ -32,8 +33,7 @@ export async function checkPlatform(
   options: ClientOptions,
   io: CliIo,
 ): Promise<readonly CheckResult[]> {
-  // The key and the address that writ dev writes are in the data folder of the project.
-  const env = { ...io.env, WRIT_DATA: dataFolderOf(folder, io.env) };
+  const env = environmentOf(folder, io);
   try {
     const address = addressOf(options, { env });
     const health = await askHealth(address, authoritiesOf(options, { env }));
@@ -51,32 +51,39 @@ export async function checkPlatform(
  * no result if the variable is not set. The check sends no token. agent-proxy rejects such a request with HTTP 401, so
  * this status shows that it responds.
  */
-export async function checkAgentProxy({
-  env,
-}: Pick<CliIo, 'env'>): Promise<readonly CheckResult[]> {
-  const url = env.WRIT_AGENT_PROXY_URL;
+export async function checkAgentProxy(
+  folder: string,
+  options: ClientOptions,
+  io: Pick<CliIo, 'env'>,
+): Promise<readonly CheckResult[]> {
+  const url = io.env.WRIT_AGENT_PROXY_URL;
   if (url === undefined || url === '') return [];
   const name = 'agent-proxy';
   const failed = (text: string): readonly CheckResult[] => [
     { name, about: url, findings: [{ severity: 'error', text }] },
   ];
-  let answer: Response;
+  let ca: string | undefined;
   try {
-    answer = await fetch(`${url.replace(/\/$/, '')}/models`, {
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-  } catch {
+    if (url.startsWith('https:')) ca = authoritiesOf(options, { env: environmentOf(folder, io) });
+  } catch (error) {
+    return failed(explain(error));
+  }
+  let answer: HttpAnswer;
+  try {
+    // agent-proxy may have a certificate of another authority than the platform.
+    const authorities = ca && [...getCACertificates('default'), ca];
+    answer = await send('GET', `${url.replace(/\/$/, '')}/models`, authorities);
+  } catch (error) {
+    const code = codeOf(error);
     return failed(
-      `agent-proxy does not answer at WRIT_AGENT_PROXY_URL=${url}. Start it, or correct the address.`,
+      isCertificateError(code)
+        ? `The certificate of WRIT_AGENT_PROXY_URL=${url} is rejected (${code}). Trust its authority with --ca-file or WRIT_CA_FILE, or replace the certificate.`
+        : `agent-proxy does not answer at WRIT_AGENT_PROXY_URL=${url} (${code}). Start it, or correct the address.`,
     );
   }
-  const { error } = (await answer.json().catch(() => ({}))) as {
-    readonly error?: { readonly message?: string };
-  };
-  if (answer.status === 401)
-    return [{ name, about: `agent-proxy answers at ${url}`, findings: [] }];
+  if (answer.code === 401) return [{ name, about: `agent-proxy answers at ${url}`, findings: [] }];
   return failed(
-    `The server at WRIT_AGENT_PROXY_URL=${url} does not accept external agents (HTTP ${answer.status}): ${error?.message ?? 'it is not agent-proxy'}`,
+    `The server at WRIT_AGENT_PROXY_URL=${url} does not accept external agents (HTTP ${answer.code}): ${messageOf(answer.body) ?? 'it is not agent-proxy'}`,
   );
 }
 
@@ -104,10 +111,14 @@ export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): CheckRes
         : [];
     return { name: 'disk', about, findings };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    const text = `${found} cannot be written (${code}). Make it a folder that this user can write, or set WRIT_DATA to another folder.`;
+    const text = `${found} cannot be written (${codeOf(error)}). Make it a folder that this user can write, or set WRIT_DATA to another folder.`;
     return { name: 'disk', about, findings: [{ severity: 'error', text }] };
   }
+}
+
+/** Returns the environment in which commands find the key and the address that `writ dev` writes for the project. */
+function environmentOf(folder: string, { env }: Pick<CliIo, 'env'>): CliIo['env'] {
+  return { ...env, WRIT_DATA: dataFolderOf(folder, env) };
 }
 
 function dataFolderOf(folder: string, env: CliIo['env']): string {
@@ -124,10 +135,10 @@ async function askHealth(address: string, ca: string | undefined): Promise<Check
     about: address,
     findings: [{ severity, text }],
   });
-  let answer: HealthAnswer;
+  let answer: HttpAnswer;
   const asked = Date.now();
   try {
-    answer = await post(`${address}/grpc.health.v1.Health/Check`, ca);
+    answer = await send('POST', `${address}/grpc.health.v1.Health/Check`, ca);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
     return finding(
@@ -146,19 +157,26 @@ async function askHealth(address: string, ca: string | undefined): Promise<Check
   return checkClock(address, answer, asked);
 }
 
-interface HealthAnswer {
+interface HttpAnswer {
   /** HTTP status. */
   readonly code: number | undefined;
   readonly date: string | undefined;
   readonly body: string;
 }
 
-/** Posts an empty JSON object. Unlike `fetch`, it accepts certificate authorities to trust, in `ca`. */
-function post(url: string, ca: string | undefined): Promise<HealthAnswer> {
+/**
+ * Sends a request, a POST with an empty JSON object. Unlike `fetch`, it accepts certificate authorities to trust, in
+ * `ca`.
+ */
+function send(
+  method: 'GET' | 'POST',
+  url: string,
+  ca: string | string[] | undefined,
+): Promise<HttpAnswer> {
   const request = url.startsWith('https:') ? httpsRequest : httpRequest;
   const options = {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    method,
+    ...(method === 'POST' && { headers: { 'content-type': 'application/json' } }),
     signal: AbortSignal.timeout(TIMEOUT_MS),
     ...omitUndefined({ ca }),
   };
@@ -168,8 +186,22 @@ function post(url: string, ca: string | undefined): Promise<HealthAnswer> {
       textOf(response).then((body) => done({ code, date: headers.date, body }), fail);
     })
       .on('error', fail)
-      .end('{}');
+      .end(method === 'POST' ? '{}' : undefined);
   });
+}
+
+/** Whether the code is that of a certificate that this machine rejects, such as UNABLE_TO_VERIFY_LEAF_SIGNATURE. */
+function isCertificateError(code: string): boolean {
+  return /^(?!ERR_SSL_).*(CERT|_SIGNATURE)/.test(code);
+}
+
+/** Returns the message of an error in the format of the model endpoint; undefined for another body. */
+function messageOf(body: string): string | undefined {
+  try {
+    return (JSON.parse(body) as { readonly error?: { readonly message?: string } }).error?.message;
+  } catch {
+    return undefined;
+  }
 }
 
 function servingStatus(body: string): string | undefined {
@@ -180,7 +212,7 @@ function servingStatus(body: string): string | undefined {
   }
 }
 
-function checkClock(address: string, answer: HealthAnswer, asked: number): CheckResult {
+function checkClock(address: string, answer: HttpAnswer, asked: number): CheckResult {
   const date = Date.parse(answer.date ?? '');
   const offset = Number.isNaN(date) ? 0 : date - asked;
   const isFar = Math.abs(offset) > CLOCK_LEEWAY_MS;
