@@ -26,11 +26,12 @@ import { createStopwatch } from './terminal/stopwatch.ts';
  */
 type DemoOutcome = 'ok' | 'run_not_ok' | 'error' | 'stopped';
 
+/** Exit statuses with `--exit`; a stopped process may have runs that have not ended. */
 const EXIT_STATUS: Readonly<Record<DemoOutcome, number>> = {
   ok: 0,
   run_not_ok: 1,
   error: 2,
-  stopped: 0,
+  stopped: 1,
 };
 
 async function start(): Promise<number> {
@@ -129,7 +130,13 @@ async function runExample(
   demo: Demo,
 ): Promise<Run[]> {
   const { follower, onStart, end } = followerOf(demo);
-  return [end(await session.runJob(demo.human, { ...follower, onStart }, unfinished))];
+  const additional: Run[] = [];
+  const onOther = (run: Run): void => {
+    additional.push(run);
+    follower.onOther(run);
+  };
+  const job = await session.runJob(demo.human, { ...follower, onStart, onOther }, unfinished);
+  return [...additional, end(job)];
 }
 
 /** Whether the run is one that the example starts before its job. */

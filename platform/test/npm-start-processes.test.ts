@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -8,6 +8,16 @@ import { expect, it, onTestFinished } from 'vitest';
 import { Program, run, spawnProgram, tempFolder } from './program.ts';
 
 const REPOSITORY = resolve(import.meta.dirname, '../..');
+
+/** Starts a model server that never answers, and returns its base URL; closed after the test. */
+async function silentModel(): Promise<string> {
+  const model = createServer(() => undefined).listen(0, '127.0.0.1');
+  onTestFinished(() => void model.close());
+  onTestFinished(() => model.closeAllConnections());
+  await once(model, 'listening');
+  const { port } = model.address() as AddressInfo;
+  return `http://127.0.0.1:${port}/v1`;
+}
 
 it.each(['SIGTERM', 'SIGINT'] as const)(
   'npm start exits when npm receives %s, and leaves no process behind (SYS-5)',
@@ -67,13 +77,8 @@ it('keeps the approval pending when it stops, and prompts for it at the next sta
 it('displays the additional runs of a resumed job as at the first start, without interleaving the lines of different runs (PE-2)', async () => {
   const dataDir = tempFolder();
   const args = ['--example', 'news-feed'];
-  // A model that never answers, so that the job cannot end before the stop.
-  const model = createServer(() => undefined).listen(0, '127.0.0.1');
-  onTestFinished(() => void model.close());
-  onTestFinished(() => model.closeAllConnections());
-  await once(model, 'listening');
-  const { port } = model.address() as AddressInfo;
-  const env = { OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1` };
+  // The job cannot end before the stop.
+  const env = { OPENAI_BASE_URL: await silentModel() };
   const first = spawnProgram('main.ts', args, { dataDir, env });
   await first.printed(/^newsroom: /m);
   first.child.kill('SIGTERM');
@@ -87,6 +92,24 @@ it('displays the additional runs of a resumed job as at the first start, without
   const calls = stdout.match(/^ \d {2}model(?!.*interrupted)/gm);
   expect(calls).toEqual([' 1  model', ' 2  model', ' 3  model']);
   expect(stdout.match(/^reader: Your ferry leaves/gm)).toHaveLength(1);
+});
+
+it('exits with 1 with --exit when a signal stops it before the run has ended (SYS-5)', async () => {
+  const env = { OPENAI_BASE_URL: await silentModel() };
+  const program = spawnProgram('main.ts', ['--exit', '--human', 'approve'], { env });
+  await program.printed(/^refund-worker: /m);
+  program.child.kill('SIGTERM');
+  expect((await program.ended).code).toBe(1);
+});
+
+it('exits with 1 with --exit when an additional run of the example does not end with ok (SYS-5)', async () => {
+  const policy = readFileSync(join(REPOSITORY, 'examples/news-feed/policy.yaml'), 'utf8');
+  const file = join(tempFolder(), 'policy.yaml');
+  writeFileSync(file, policy.replace('[newsroom, reader]', '[newsroom]'));
+  const env = { WRIT_POLICY_FILE: file };
+  const { code, stdout } = await run('main.ts', ['--exit', '--example', 'news-feed'], { env });
+  expect(stdout).toMatch(/^success: /m);
+  expect(code).toBe(1);
 });
 
 it('a second platform on a data folder in use does not start, and names the process that uses the folder (SYS-5)', async () => {
