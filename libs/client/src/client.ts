@@ -27,8 +27,8 @@ export interface WritClientOptions {
   /** Certificate authorities for the edge, in PEM. Default: those of Node. */
   readonly ca?: string;
   /**
-   * Default timeout of unary calls, ms. Default 60,000, which is the maximum of the edge. Streams have no
-   * timeout.
+   * Default timeout of unary calls, ms. Default 60,000, which is the maximum of the edge; 0 is no limit. Streams have
+   * no timeout.
    */
   readonly timeoutMs?: number;
   /**

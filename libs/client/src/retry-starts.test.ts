@@ -12,25 +12,45 @@ function full(retryAfterMs: number): WritError {
   });
 }
 
+interface Failing {
+  readonly runs: Client<typeof RunService>;
+  /** Request ids of the starts. */
+  readonly ids: string[];
+  /** Timeouts of the starts, ms. */
+  readonly timeouts: (number | undefined)[];
+}
+
 /** RunService whose starts fail with these errors, one each, and then succeed. */
-function failing(...errors: WritError[]): { runs: Client<typeof RunService>; ids: string[] } {
+function failing(...errors: WritError[]): Failing {
   const ids: string[] = [];
+  const timeouts: (number | undefined)[] = [];
   const transport = createRouterTransport(({ service }) => {
-    service(RunService, { startRun: () => ({ run: { runId: 'run-1' } }) });
+    service(RunService, {
+      startRun: () => ({ run: { runId: 'run-1' } }),
+      async *runAgent() {
+        yield { runId: 'run-1' };
+      },
+    });
   });
   const runs = createClient(RunService, transport);
-  const failOnce = (requestId = ''): void => {
+  const failOnce = (requestId = '', timeoutMs: number | undefined): void => {
     ids.push(requestId);
+    timeouts.push(timeoutMs);
     const error = errors.shift();
     if (error !== undefined) throw error;
   };
   return {
     ids,
+    timeouts,
     runs: {
       ...runs,
       async startRun(request, options) {
-        failOnce(request.requestId);
+        failOnce(request.requestId, options?.timeoutMs);
         return await runs.startRun(request, options);
+      },
+      async *runAgent(request, options) {
+        failOnce(request.start?.requestId, options?.timeoutMs);
+        yield* runs.runAgent(request, options);
       },
     },
   };
@@ -60,3 +80,21 @@ it('throws the rejection if the call is cancelled during the delay, and throws e
   const started = retryStarts(failing(halted).runs, 60_000).startRun(REQUEST);
   await expect(started).rejects.toBe(halted);
 });
+
+it.each<[string, { readonly timeoutMs?: number }, number]>([
+  ['the call', { timeoutMs: 0 }, 60_000],
+  ['the client', {}, 0],
+])(
+  'starts and retries without a limit if the timeout of %s is 0 (BD-5)',
+  async (_, options, defaultTimeoutMs) => {
+    const start = failing(full(1));
+    const { run } = await retryStarts(start.runs, defaultTimeoutMs).startRun(REQUEST, options);
+    expect(run?.runId).toBe('run-1');
+    expect(start.timeouts).toEqual([0, 0]);
+    const agent = failing(full(1));
+    const retried = retryStarts(agent.runs, defaultTimeoutMs);
+    const messages = await Array.fromAsync(retried.runAgent({ start: REQUEST }, options));
+    expect(messages).toMatchObject([{ runId: 'run-1' }]);
+    expect(agent.timeouts).toEqual([options.timeoutMs, options.timeoutMs]);
+  },
+);

@@ -13,7 +13,7 @@ type Runs = Client<typeof RunService>;
 export function retryStarts(runs: Runs, defaultTimeoutMs: number): Runs {
   const startRun: Runs['startRun'] = async (request, options = {}) => {
     const { timeoutMs = defaultTimeoutMs } = options;
-    const endsAt = performance.now() + timeoutMs;
+    const endsAt = endOf(timeoutMs);
     for (;;) {
       try {
         return await runs.startRun(request, { ...options, timeoutMs: millisecondsTo(endsAt) });
@@ -24,7 +24,7 @@ export function retryStarts(runs: Runs, defaultTimeoutMs: number): Runs {
   };
   const runAgent: Runs['runAgent'] = (request, options = {}) => {
     const { timeoutMs } = options;
-    const endsAt = performance.now() + (timeoutMs ?? defaultTimeoutMs);
+    const endsAt = endOf(timeoutMs ?? defaultTimeoutMs);
     const again = (): ReturnType<Runs['runAgent']> =>
       runs.runAgent(request, {
         ...options,
@@ -50,9 +50,14 @@ export function retryStarts(runs: Runs, defaultTimeoutMs: number): Runs {
   return { ...runs, startRun, runAgent };
 }
 
-/** Returns the remaining time as a timeout: a whole number of at least 1, because a timeout of zero means unlimited. */
+/** Returns the time at which a timeout ends: never for a timeout of 0, which means no limit. */
+function endOf(timeoutMs: number): number {
+  return timeoutMs > 0 ? performance.now() + timeoutMs : Infinity;
+}
+
+/** Returns the remaining time as a timeout: a whole number of at least 1, or 0 if there is no limit. */
 function millisecondsTo(endsAt: number): number {
-  return Math.max(1, Math.ceil(endsAt - performance.now()));
+  return endsAt === Infinity ? 0 : Math.max(1, Math.ceil(endsAt - performance.now()));
 }
 
 /** Waits before the next attempt; throws an error without a retry delay, and a rejection whose delay is too long. */
