@@ -4,7 +4,8 @@ import { freePorts } from '@writ/testing/distributed';
 import { startDedicatedPostgres } from '@writ/testing/postgres';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openSharedStore } from '../src/index.ts';
+import { createReplicas, openSharedStore } from '../src/index.ts';
+import { leadershipOf } from '../src/replicas/leadership.ts';
 import { type LedgerDatabase, ledgerMigrations } from './ledger.ts';
 import { openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
 
@@ -120,8 +121,55 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
       reason: 'STORE_UNREACHABLE',
       message: expect.stringContaining('standby server'),
     });
+    const write = () =>
+      store.transaction(async (trx) => trx.selectFrom('entry').select('id').execute());
+    await expect(write()).rejects.toMatchObject({
+      reason: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('standby server'),
+      metadata: { sqlstate: '0A000' },
+    });
+    const replicas = createReplicas(store.db);
+    onTestFinished(() => replicas.stop());
+    await expect(replicas.claim('task')).rejects.toMatchObject({
+      reason: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('standby server'),
+      metadata: { sqlstate: '25006' },
+    });
     await admin('select pg_promote()');
     await vi.waitFor(() => store.checkAvailable());
+    await write();
+  });
+
+  it('is lost for work that needs a new session while the server rejects the role (SYS-4)', async () => {
+    const { role, admin, location } = await limitedRole();
+    const { store } = await openLedgerAt(location, { transactionTimeoutMs: 60_000 });
+    const write = (runId: string, work: () => Promise<void>) =>
+      store.transaction(work, { run: { tenant: 'acme', runId } });
+    const begun = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    onTestFinished(() => released.resolve());
+    const first = write('run-1', async () => {
+      begun.resolve();
+      await released.promise;
+    });
+    await begun.promise;
+    await admin.query(`alter role ${role} nologin`);
+    const rejected = { reason: 'STORE_UNREACHABLE', metadata: { sqlstate: '28000' } };
+    const idle = async () => undefined;
+    const replicas = createReplicas(store.db);
+    const leadership = leadershipOf(store.db, 'relay');
+    await expect(write('run-2', idle)).rejects.toMatchObject(rejected);
+    await expect(store.db.selectFrom('entry').select('id').execute()).rejects.toMatchObject(
+      rejected,
+    );
+    await expect(replicas.findDead(['rep'])).rejects.toMatchObject(rejected);
+    await expect(leadership.acquire()).rejects.toMatchObject(rejected);
+    // When a store is opened, the error is passed through.
+    await expect(openLedgerAt(location)).rejects.toMatchObject({ code: '28000' });
+    await admin.query(`alter role ${role} login`);
+    await write('run-2', idle);
+    released.resolve();
+    await first;
   });
 
   it('is lost when the other replicas have not seen this replica as alive for three seconds (SYS-4)', async () => {

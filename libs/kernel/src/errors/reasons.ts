@@ -355,7 +355,7 @@ export const REASONS = {
   STORE_BUSY: { status: 'unavailable', meaning: 'Another transaction, possibly of another process, holds a lock on the database.', action: RETRY },
   STORE_CONFLICT: { status: 'aborted', meaning: 'The transaction conflicted with another one.', action: RETRY },
   STORE_QUEUE_FULL: { status: 'resource_exhausted', meaning: 'Too many transactions or reads wait for the database.', action: RETRY },
-  STORE_UNREACHABLE: { status: 'unavailable', meaning: 'The database does not answer, is a standby server, or has reached a server limit, such as max_connections.', action: RETRY },
+  STORE_UNREACHABLE: { status: 'unavailable', meaning: 'The database does not answer, is a standby server, has reached a server limit, such as max_connections, or rejects the credentials of a service that is running.', action: RETRY },
   STORE_CLOSED: { status: 'unavailable', meaning: 'The database connection of the service is closed.', action: 'Retry on another replica.' },
   STORE_DISK_FAILED: { status: 'unavailable', meaning: 'The disk of the database failed, or the file of the database cannot be opened, read or written.', action: 'Check the disk, the path and the permissions of the file, then restart the service.' },
   STORE_DISK_FULL: { status: 'resource_exhausted', meaning: 'The disk of the database is full.', action: 'Free space on the disk, then retry.' },

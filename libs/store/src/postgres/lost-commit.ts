@@ -22,7 +22,7 @@ export async function outcomeOfLostCommit(
     everything.add('everything');
     try {
       // The exclusive lock is granted only after the server has ended the lost transaction.
-      await session.run(beginTransaction(session, everything));
+      await session.begin(beginTransaction(session, everything));
       const { text } = await session.run(`select pg_xact_status('${transaction}')`);
       if (text === 'committed' && session.serverIncarnation === lost.serverIncarnation)
         return undefined;

@@ -39,7 +39,7 @@ export class PostgresCommitBatch {
     locks: LockSet,
   ): Promise<PostgresCommitBatch> {
     try {
-      const { text } = await session.run(beginTransaction(session, locks));
+      const { text } = await session.begin(beginTransaction(session, locks));
       return new PostgresCommitBatch(session, reconnect, text);
     } catch (error) {
       // Closes the session, because the error, such as a lock timeout, leaves its transaction open.

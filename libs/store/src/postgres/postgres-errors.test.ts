@@ -1,5 +1,10 @@
+import { PreconditionError } from '@writ/kernel';
 import { expect, it } from 'vitest';
-import { endsConnection, translatePostgresError } from './postgres-errors.ts';
+import {
+  endsConnection,
+  translatePostgresError,
+  translateSessionError,
+} from './postgres-errors.ts';
 
 function withCode(code: string): Error {
   return Object.assign(new Error(`write ${code}`), { code });
@@ -36,4 +41,24 @@ it('passes constraint violations through (SYS-4)', () => {
   const violation = withCode('23505');
   expect(endsConnection(violation)).toBe(false);
   expect(translatePostgresError(violation, 'the database', 'db:5432')).toBe(violation);
+});
+
+it('reports every error that prevents a session of an open store as an unavailable database (SYS-4)', () => {
+  const translate = (error: Error) => translateSessionError(error, 'Schema x', 'db:5432');
+  const rejected = withCode('28P01');
+  expect(translate(rejected)).toMatchObject({
+    reason: 'STORE_UNREACHABLE',
+    message: 'Schema x is unavailable: no session can be opened (SQLSTATE 28P01).',
+    metadata: { sqlstate: '28P01' },
+    cause: { message: 'The PostgreSQL server is db:5432.', cause: rejected },
+  });
+  const tooOld = new PreconditionError('STORE_POSTGRES_TOO_OLD', 'Too old.', {
+    server_version: '1',
+  });
+  expect(translate(tooOld)).toMatchObject({
+    reason: 'STORE_UNREACHABLE',
+    message: 'Schema x is unavailable: no session can be opened.',
+    metadata: { server_version: '1' },
+  });
+  expect(translate(withCode('53100'))).toMatchObject({ reason: 'STORE_DISK_FULL' });
 });

@@ -2,12 +2,13 @@ import {
   ConflictError,
   DataLossError,
   DeadlineError,
+  type ErrorMetadata,
   InternalError,
   InvalidRequestError,
   isWritError,
   UnavailableError,
 } from '@writ/kernel';
-import { diskFull } from '../disk-full.ts';
+import { diskFull, isDiskFull } from '../disk-full.ts';
 
 /** Descriptions of insufficient resources by SQLSTATE (class 53). */
 const LACKS: Readonly<Record<string, string>> = {
@@ -15,6 +16,8 @@ const LACKS: Readonly<Record<string, string>> = {
   '53300': 'the PostgreSQL server allows no more connections',
   '53400': 'a limit of the PostgreSQL server is exceeded',
 };
+/** SQLSTATEs with which a standby server rejects BEGIN of a transaction that writes, and LISTEN. */
+const STANDBY: ReadonlySet<string | undefined> = new Set(['0A000', '25006']);
 const STALE_PLAN = 'cached plan must not change result type';
 
 /** Returns the SQLSTATE of an error; undefined for connection errors, whose codes, such as EPIPE, contain no digit. */
@@ -48,9 +51,7 @@ export function translatePostgresError(error: unknown, label: string, server: st
       state?.startsWith('53') === true
         ? `is unavailable: ${LACKS[state] ?? 'the PostgreSQL server has too few resources'}`
         : `is unreachable${reasonOf(error)}`;
-    return new UnavailableError('STORE_UNREACHABLE', `${label} ${sentence}.`, metadata, {
-      cause: new Error(`The PostgreSQL server is ${server}.`, cause),
-    });
+    return unreachable(`${label} ${sentence}.`, metadata, server, error);
   }
   switch (state) {
     case '55P03':
@@ -95,6 +96,46 @@ export function translatePostgresError(error: unknown, label: string, server: st
     default:
       return error;
   }
+}
+
+/**
+ * Translates an error that prevents a store that is already open from opening another session. Errors that
+ * `translatePostgresError` leaves unchanged, such as a changed password, become STORE_UNREACHABLE, so that callers
+ * retry until the operator has corrected the cause.
+ */
+export function translateSessionError(error: unknown, label: string, server: string): unknown {
+  const translated = translatePostgresError(error, label, server);
+  if (translated instanceof UnavailableError || isDiskFull(translated)) return translated;
+  const metadata = isWritError(translated)
+    ? translated.metadata
+    : { sqlstate: String(sqlStateOf(translated)) };
+  const { sqlstate } = metadata;
+  const code = sqlstate === undefined ? '' : ` (SQLSTATE ${sqlstate})`;
+  const sentence = STANDBY.has(sqlstate)
+    ? 'is on a standby server, which accepts no writes'
+    : `is unavailable: no session can be opened${code}`;
+  return unreachable(`${label} ${sentence}.`, metadata, server, error);
+}
+
+/**
+ * Translates an error of the statements that begin a transaction, which a standby server rejects with the SQLSTATE of an
+ * unsupported feature.
+ */
+export function translateBeginError(error: unknown, label: string, server: string): unknown {
+  return STANDBY.has(sqlStateOf(error))
+    ? translateSessionError(error, label, server)
+    : translatePostgresError(error, label, server);
+}
+
+function unreachable(
+  message: string,
+  metadata: ErrorMetadata,
+  server: string,
+  cause: unknown,
+): UnavailableError {
+  return new UnavailableError('STORE_UNREACHABLE', message, metadata, {
+    cause: new Error(`The PostgreSQL server is ${server}.`, { cause }),
+  });
 }
 
 /** The cause of a failed connection, without the address of the server. */

@@ -9,7 +9,7 @@ const NAME = /^[a-z][a-z0-9_]{0,62}$/;
  * Creates the schema if it does not exist. A role whose schema already exists does not need the privilege to create
  * schemas.
  * @throws InternalError STORE_INVALID_SCHEMA_NAME; PreconditionError STORE_WITHOUT_LOCKS; the errors of
- *   PostgresSession.open
+ *   PostgresSession.openAtStart
  */
 export async function prepareSchema(settings: SessionSettings): Promise<void> {
   const { schema } = settings;
@@ -20,7 +20,7 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
       { schema },
     );
   }
-  const session = await PostgresSession.open(settings, '');
+  const session = await PostgresSession.openAtStart(settings, '');
   try {
     await requireLocks(settings, session);
     const exists = `select 1 from pg_namespace where nspname = '${schema}'`;
@@ -38,7 +38,7 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
 /** Rejects a server on which advisory locks have no effect, such as some PostgreSQL-compatible databases. */
 async function requireLocks(settings: SessionSettings, session: PostgresSession): Promise<void> {
   const lock = `select pg_try_advisory_lock(${randomInt(2 ** 47)})::int`;
-  const other = await PostgresSession.open(settings, '');
+  const other = await PostgresSession.openAtStart(settings, '');
   try {
     const granted = [await session.run(lock), await other.run(lock)].map(({ text }) => text);
     if (granted.join() === '1,0') return;

@@ -2,7 +2,12 @@ import { Socket } from 'node:net';
 import { PreconditionError } from '@writ/kernel';
 import type { QueryResult } from 'kysely';
 import pg from 'pg';
-import { endsConnection, translatePostgresError } from './postgres-errors.ts';
+import {
+  endsConnection,
+  translateBeginError,
+  translatePostgresError,
+  translateSessionError,
+} from './postgres-errors.ts';
 import { fieldReader, type SentValue, toSent } from './postgres-values.ts';
 
 /** Number of steps into which `afterLoopTime` divides a timeout; the event loop must run between two steps. */
@@ -81,11 +86,28 @@ export class PostgresSession {
   }
 
   /**
-   * Opens a session; `setup` contains additional SQL statements to run at its start.
+   * Opens a session of an open store; `setup` contains additional SQL statements to run at its start.
+   * @throws UnavailableError STORE_UNREACHABLE, also if the server rejects the session, for example because the password
+   *   was changed, STORE_BUSY; OverloadedError STORE_DISK_FULL
+   */
+  static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
+    return await PostgresSession.#connect(settings, setup, translateSessionError);
+  }
+
+  /**
+   * Like `open`, while a store is being opened: an error that the operator must correct first is reported as it is.
    * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD; the other errors of
    *   `translatePostgresError`, which leaves an error such as a wrong password unchanged
    */
-  static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
+  static async openAtStart(settings: SessionSettings, setup: string): Promise<PostgresSession> {
+    return await PostgresSession.#connect(settings, setup, translatePostgresError);
+  }
+
+  static async #connect(
+    settings: SessionSettings,
+    setup: string,
+    translate: typeof translatePostgresError,
+  ): Promise<PostgresSession> {
     const { url, label, applicationName, connectTimeoutMs } = settings;
     const socket = new Socket();
     const client = new pg.Client({
@@ -113,7 +135,7 @@ export class PostgresSession {
       return session;
     } catch (error) {
       await session.close();
-      throw translatePostgresError(error, label, session.#server);
+      throw translate(error, label, session.#server);
     }
   }
 
@@ -168,8 +190,24 @@ export class PostgresSession {
    * column of its first row.
    */
   async run(sql: string): Promise<{ command: string; text: string }> {
-    const answer: pg.QueryResult | pg.QueryResult[] = await this.#send(() =>
-      this.#client.query(sql),
+    return await this.#run(sql, translatePostgresError);
+  }
+
+  /**
+   * Like `run`, for the statements that begin a transaction.
+   * @throws UnavailableError STORE_UNREACHABLE, also on a standby server; the other errors of `translatePostgresError`
+   */
+  async begin(sql: string): Promise<{ text: string }> {
+    return await this.#run(sql, translateBeginError);
+  }
+
+  async #run(
+    sql: string,
+    translate: typeof translatePostgresError,
+  ): Promise<{ command: string; text: string }> {
+    const answer: pg.QueryResult | pg.QueryResult[] = await this.#send(
+      () => this.#client.query(sql),
+      translate,
     );
     const last = Array.isArray(answer) ? answer.at(-1) : answer;
     const value = Object.values((last?.rows[0] ?? {}) as Record<string, unknown>).at(-1);
@@ -195,14 +233,14 @@ export class PostgresSession {
     }
   }
 
-  async #send<T>(query: () => Promise<T>): Promise<T> {
+  async #send<T>(query: () => Promise<T>, translate = translatePostgresError): Promise<T> {
     this.#inFlight += 1;
     this.#sendTogether();
     try {
       return await query();
     } catch (error) {
       if (endsConnection(error) && !this.#broken) void this.close();
-      throw translatePostgresError(error, this.label, this.#server);
+      throw translate(error, this.label, this.#server);
     } finally {
       this.#inFlight -= 1;
     }

@@ -61,7 +61,7 @@ export async function openPostgresStore<DB>(
   // Longer timeouts, because another process may be migrating and a migration can take long. A separate group commit,
   // so that the commits of migrations are not counted.
   const patient = { ...settings, statementTimeoutMs: MIGRATION_MS, lockTimeoutMs: MIGRATION_MS };
-  const connect = () => PostgresSession.open(patient, MIGRATION_IDLE);
+  const connect = () => PostgresSession.openAtStart(patient, MIGRATION_IDLE);
   const alone = new PostgresGroupCommit({
     label: settings.label,
     connect,
