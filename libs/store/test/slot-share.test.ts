@@ -1,3 +1,4 @@
+import { UnavailableError } from '@writ/kernel';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
@@ -96,5 +97,20 @@ describe.runIf(isPostgresAvailable())('slots that two replicas share', () => {
     let leases = await leasesOf(other);
     while (leases.get(other.replicas.id) === 1) leases = await leasesOf(other);
     expect(leases.get(lost.replicas.id)).toBe(1);
+  });
+
+  it('are returned by an idle replica whose first attempt to return them failed (SUP-3)', async () => {
+    const location = await postgresLocation();
+    const holder = await openCaller(location);
+    const other = await openCaller(location);
+    ask(holder);
+    await expect.poll(() => holder.inUse).toBe(1);
+    ask(other);
+    await expect.poll(() => holder.share.waiting(0, 1)).toBe(1);
+    const busy = new UnavailableError('STORE_BUSY', 'Busy.');
+    vi.spyOn(holder.store, 'transaction').mockRejectedValueOnce(busy);
+    holder.inUse = 0;
+    holder.share.changed();
+    await expect.poll(() => other.inUse).toBe(1);
   });
 });

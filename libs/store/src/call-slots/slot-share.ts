@@ -103,6 +103,8 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
   #returning = 0;
   /** Whether the next pass assigns slots instead of only reading them. */
   #mustShare = false;
+  /** Whether an assignment failed and no read has succeeded since, so that the store may differ from `#allocation`. */
+  #mustRead = false;
 
   constructor(options: SlotShareOptions<DB>) {
     this.#options = options;
@@ -164,7 +166,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const { inUse, waiting } = user.demand();
     const { leased, waiting: recorded } = this.#allocation;
     const isBusy = inUse > 0 || waiting > 0 || leased > 0 || recorded > 0;
-    return isBusy ? POLL_MS : Number.POSITIVE_INFINITY;
+    return isBusy || this.#mustRead ? POLL_MS : Number.POSITIVE_INFINITY;
   }
 
   async #share({ dead = NONE, leaves = false }: AssignmentOptions = {}): Promise<void> {
@@ -189,11 +191,13 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
         background: true,
       });
       this.#allocation = shared.allocation;
+      this.#mustRead = false;
       notify = shared.notify;
     } catch (error) {
       // The outcome of the commit may be unknown, so the returned slots are not used until the next read.
       const recorded = Math.max(this.#allocation.waiting, demand.waiting);
       this.#allocation = { ...this.#allocation, leased: leased - returned, waiting: recorded };
+      this.#mustRead = true;
       throw error;
     } finally {
       this.#returning = 0;
@@ -206,6 +210,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const asked = { name, replica: replicas.id, limit: limit() };
     const allocation = await readSlots(store.db, asked);
     this.#allocation = allocation;
+    this.#mustRead = false;
     const { inUse, waiting } = user.demand();
     const { leased, waitingAtOthers, free, others, known } = allocation;
     const lost = !known && inUse > 0;
