@@ -1,4 +1,12 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
@@ -143,6 +151,23 @@ describe('writ recover', () => {
     expect((await writ('halts', 'lift', haltId)).exit).toBe(EXIT.success);
     const next = await startWaiting(after, 'r-2');
     expect(await approve(after, next)).toBe(RunState.COMPLETED);
+  });
+
+  it('rejects a service without a marker and orders no recovery (BD-4)', async () => {
+    const folder = join(dataDir, 'keys');
+    const rejected = {
+      exit: EXIT.error,
+      out: expect.stringContaining(join(folder, 'execution-meter.store.json')),
+    };
+    expect(await writ('recover', '--service', 'execution-meter', '--yes')).toMatchObject(rejected);
+    const seen = { service: 'supervisor', store: 'supervisor.db', generation: 'g', mark: 1 };
+    const marker = JSON.stringify({ ...seen, seenAt: '2026-01-01T00:00:00.000Z' });
+    const file = join(folder, 'supervisor.store.json');
+    mkdirSync(folder);
+    writeFileSync(file, marker);
+    const both = await writ('recover', '--service', 'supervisor', 'execution-meter', '--yes');
+    expect(both).toMatchObject(rejected);
+    expect(readFileSync(file, 'utf8')).toBe(marker);
   });
 
   it('reports a database that cannot be opened, without calling it corrupt (BD-4)', async () => {

@@ -4,6 +4,7 @@ import {
   type InspectedStore,
   inspectStores,
   orderRecovery,
+  readStoreLocation,
   type StoreFinding,
 } from '@writ/service';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
@@ -31,7 +32,8 @@ const FOUND: Readonly<Record<StoreFinding, string>> = {
 /**
  * Compares each database that has a marker with the marker, and reports the result. With `yes`, orders the services to
  * continue with the existing data at their next start, to halt everything and to end all unfinished runs (BD-4).
- * @throws InvalidRequestError INVALID_OPTION; the errors of {@link inspectStores} and {@link orderRecovery}
+ * @throws InvalidRequestError INVALID_OPTION, also for a given service without a marker; the errors of
+ *   {@link inspectStores} and {@link orderRecovery}
  */
 export async function recoverStores(
   { data, service = [], halt, yes, ...options }: RecoverOptions,
@@ -47,6 +49,17 @@ export async function recoverStores(
   }
   const dataDir = data ?? (io.env.WRIT_DATA || '.writ');
   const inspected = inspectStores(io.env, dataDir);
+  const unmarked = SERVICE_NAMES.find(
+    (name) => service.includes(name) && !inspected.some((store) => store.service === name),
+  );
+  if (unmarked !== undefined) {
+    const { marker } = readStoreLocation(io.env, unmarked, dataDir);
+    throw new InvalidRequestError(
+      'INVALID_OPTION',
+      `--service ${unmarked}: the marker ${marker.file} does not exist; set --data or WRIT_STORE_MARKER_DIR to the folder of the service.`,
+      { option: '--service' },
+    );
+  }
   const toRecover = inspected.filter(
     (store) =>
       service.includes(store.service) ||
