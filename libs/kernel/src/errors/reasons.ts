@@ -374,7 +374,7 @@ export const REASONS = {
   STORE_EMPTIED: { status: 'failed_precondition', meaning: 'The database is missing or empty, but the service had data.', action: 'Restore the latest copy, or run `writ recover` to continue without the data.' },
   STORE_SCHEMA_TOO_NEW: { status: 'failed_precondition', meaning: 'The schema of the database is newer than this release.', action: 'Start the newer release, or restore an older backup.' },
   STORE_MIGRATION_CHANGED: { status: 'failed_precondition', meaning: 'The database has run a migration that this release does not have, or a new migration sorts before one that has already run.', action: 'Connect to the correct database, or rename the migration.' },
-  STORE_MIGRATION_FAILED: { status: 'internal', meaning: 'A migration failed and was rolled back.', action: 'Read the log, correct the cause and restart.' },
+  STORE_MIGRATION_FAILED: { status: 'internal', meaning: 'A migration failed and was rolled back.', action: 'Correct the cause that the message states and restart.' },
   STORE_POSTGRES_TOO_OLD: { status: 'failed_precondition', meaning: 'The version of PostgreSQL is not supported.', action: 'Upgrade PostgreSQL.' },
   STORE_WITHOUT_LOCKS: { status: 'failed_precondition', meaning: 'The database grants the same advisory lock to two sessions.', action: 'Use PostgreSQL.' },
   STORE_WAL_UNSUPPORTED: { status: 'unavailable', meaning: 'The file system does not support a write-ahead log.', action: 'Place the data folder on a local file system.' },

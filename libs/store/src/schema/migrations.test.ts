@@ -43,7 +43,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     expect(await openAndClose(location, both)).toEqual(['first', 'second']);
   });
 
-  it('are rolled back together, with an error that names the failed one', async () => {
+  it('are rolled back together, with an error that names the failed one and the cause (SYS-3)', async () => {
     const location = await emptyLocation(place);
     const failing: Migrations = {
       ...both,
@@ -56,7 +56,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     };
     await expect(open(location, failing)).rejects.toMatchObject({
       reason: 'STORE_MIGRATION_FAILED',
-      message: expect.stringMatching(`0003_third.*${nameOf(location)}`),
+      message: expect.stringMatching(`0003_third.*${nameOf(location)} failed: disk on fire; `),
       cause: expect.objectContaining({ message: 'disk on fire' }),
     });
     expect(await openAndClose(location, first)).toEqual(['first']);

@@ -52,9 +52,11 @@ export async function migrate(
     // The database is unreachable or out of space, so the start can succeed later without changes.
     if (isWritError(error)) throw error;
     const failed = results?.find(({ status }) => status === 'Error')?.migrationName;
+    const cause = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
     throw new InternalError(
       'STORE_MIGRATION_FAILED',
-      `Migration ${failed ?? 'bookkeeping'} of ${label} failed; the database was not changed.`,
+      // Includes the cause, because a service that fails to start prints only the message.
+      `Migration ${failed ?? 'bookkeeping'} of ${label} failed: ${cause}; the database was not changed.`,
       failed === undefined ? {} : { migration: failed },
       { cause: error },
     );
