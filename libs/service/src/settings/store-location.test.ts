@@ -58,6 +58,13 @@ describe('readStoreLocation', () => {
     }
   });
 
+  it('rejects a marker interval that exceeds the longest delay of a timer (BD-4)', () => {
+    const read = (every: string) =>
+      readStoreLocation({ WRIT_STORE_MARKER_EVERY: every }, 'supervisor', '/data');
+    expect(read('1h').marker.everyMs).toBe(3_600_000);
+    expect(() => read('30d')).toThrow(/WRIT_STORE_MARKER_EVERY/);
+  });
+
   it('rejects an invalid PostgreSQL URL without printing it (SYS-3)', () => {
     const env = { WRIT_SUPERVISOR_DATABASE_URL: 'mysql://writ:secret@db/writ' };
     const read = () => readStoreLocation(env, 'supervisor', '/data');

@@ -58,6 +58,8 @@ export function readStoreLocation(
     everyMs: variable.duration('WRIT_STORE_MARKER_EVERY', {
       default: 5_000,
       min: 100,
+      // Below the longest delay of a timer: Node reduces a longer one to 1 ms.
+      max: 3_600_000,
       about: 'how often the store marker of a database in use is updated',
     }),
   });

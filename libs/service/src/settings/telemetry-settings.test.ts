@@ -36,6 +36,13 @@ describe('readTelemetrySettings', () => {
     });
   });
 
+  it('rejects an export interval of more than a day (SYS-1)', () => {
+    expect(() => read({ OTEL_METRIC_EXPORT_INTERVAL: '86400000' })).not.toThrow();
+    expect(() => read({ OTEL_METRIC_EXPORT_INTERVAL: '2592000000' })).toThrow(
+      'OTEL_METRIC_EXPORT_INTERVAL',
+    );
+  });
+
   it('rejects an unsupported sampler and a ratio above one', () => {
     expect(() => read({ OTEL_TRACES_SAMPLER: 'always_off' })).toThrow('OTEL_TRACES_SAMPLER');
     expect(() => read({ OTEL_TRACES_SAMPLER_ARG: '2' })).toThrow('OTEL_TRACES_SAMPLER_ARG');

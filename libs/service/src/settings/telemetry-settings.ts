@@ -60,6 +60,8 @@ export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel):
       metricInterval: variable.integer('OTEL_METRIC_EXPORT_INTERVAL', {
         default: 60_000,
         min: 100,
+        // Below the longest delay of a timer: Node reduces a longer one to 1 ms.
+        max: 86_400_000,
         about: 'the interval between two exports of metrics in milliseconds',
       }),
       endpoint: endpoint('OTEL_EXPORTER_OTLP_ENDPOINT', 'traces, metrics and logs'),
