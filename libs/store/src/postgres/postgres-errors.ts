@@ -118,7 +118,7 @@ export function translateSessionError(error: unknown, label: string, server: str
 }
 
 /**
- * Translates an error of the statements that begin a transaction, which a standby server rejects with the SQLSTATE of an
+ * Translates an error of the statements that begin a transaction. A standby server rejects them with the SQLSTATE of an
  * unsupported feature.
  */
 export function translateBeginError(error: unknown, label: string, server: string): unknown {

@@ -87,8 +87,8 @@ export class PostgresSession {
 
   /**
    * Opens a session of an open store; `setup` contains additional SQL statements to run at its start.
-   * @throws UnavailableError STORE_UNREACHABLE, also if the server rejects the session, for example because the password
-   *   was changed, STORE_BUSY; OverloadedError STORE_DISK_FULL
+   * @throws UnavailableError STORE_BUSY; STORE_UNREACHABLE, also if the server rejects the session, for example after a
+   *   change of the password; OverloadedError STORE_DISK_FULL
    */
   static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
     return await PostgresSession.#connect(settings, setup, translateSessionError);
