@@ -24,19 +24,19 @@ log = logging.getLogger("gateway")
 async def deliver_reports(
     store: Store, key: SigningKey, address_of: Callable[[str], str], delay_s: float
 ) -> None:
-    """Runs until it is cancelled; delivers in batches and retries with back-off."""
+    """Runs until it is cancelled; delivers in batches and retries with back-off after any error, also of the
+    store: without this task, no receipt would be delivered until the gateway is restarted."""
     wait = poll = min(POLL_S, max(delay_s, 0.02))
     while True:
         await asyncio.sleep(wait)
-        if not store.open_reports(time.time() - delay_s, 1):
-            continue
         try:
-            async with grpc.aio.insecure_channel(address_of("supervisor")) as channel:
-                stub = SupervisionServiceStub(channel)
-                while await _deliver(store, key, stub, delay_s):
-                    pass
+            if store.open_reports(time.time() - delay_s, 1):
+                async with grpc.aio.insecure_channel(address_of("supervisor")) as channel:
+                    stub = SupervisionServiceStub(channel)
+                    while await _deliver(store, key, stub, delay_s):
+                        pass
             wait = poll
-        except (grpc.RpcError, LookupError) as error:
+        except Exception as error:
             wait = min(RETRY_MAX_S, max(wait, POLL_S) * 2)
             log.warning("receipts were not delivered: %s", type(error).__name__)
 
