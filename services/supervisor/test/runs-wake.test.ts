@@ -1,8 +1,14 @@
+import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { ManualClock, UnavailableError } from '@writ/kernel';
-import { afterEach, describe, expect, it } from 'vitest';
+import {
+  AgentPresence,
+  AgentWorkerService,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { ManualClock, NotFoundError, UnavailableError } from '@writ/kernel';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { Family } from './family.ts';
 import { RefundHarness, refund, type TestAgent } from './refund-harness.ts';
+import { openSecondStore } from './supervisor-under-test.ts';
 
 describe('a run that waits for a human decision', () => {
   let harness: RefundHarness;
@@ -42,6 +48,23 @@ describe('a run that waits for a human decision', () => {
     expect(sent.at(-1)?.approval?.decision).toMatchObject({ stopReason: 'human_rejected' });
   });
 
+  it('ends when its worker does not know the agent that the decision wakes (BD-3)', async () => {
+    harness = await RefundHarness.start({ config: { reconcileMs: 20 } });
+    const { fakes } = harness.supervisor;
+    const { findAgents, signal } = AgentWorkerService.method;
+    let presence: AgentPresence = AgentPresence.ALIVE;
+    fakes.answer(findAgents, ({ agents }) => ({ presences: agents.map(() => presence) }));
+    fakes.answer(signal, ({ agentInstance }) => {
+      presence = AgentPresence.UNKNOWN;
+      throw new NotFoundError('AGENT_NOT_FOUND', `Agent ${agentInstance} does not exist.`);
+    });
+    const agent = await harness.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    await reject(approvalId);
+    await expect.poll(() => stateOf(agent)).toBe(RunState.ERROR);
+    expect((await harness.ended(agent)).result?.stopReason).toBe('error:agent_lost');
+  });
+
   it('consumes no active time while it waits (EM-1)', async () => {
     const clock = new ManualClock(new Date());
     harness = await RefundHarness.start({ clock });
@@ -74,5 +97,43 @@ describe('a run that waits for a human decision', () => {
       state: RunState.CANCELLED,
       result: { trace: [{ ok: false, stopReason: 'human_rejected', humanApproved: false }] },
     });
+  });
+});
+
+describe('the approved answer of a child', () => {
+  const POLICY = `
+policy: answers
+rules:
+  - id: ask
+    match: { kind: final }
+    decide: escalate
+    reason: answer
+  - id: rest
+    decide: approve
+    reason: fine
+`;
+
+  it('is sent to the worker of the child until the run ends (AG-3, BD-3)', async () => {
+    const config = { policy: { text: POLICY, file: 'policy.yaml' } };
+    const family = await Family.start({ config });
+    onTestFinished(() => family.close());
+    const { supervisor } = family;
+    const { signal } = AgentWorkerService.method;
+    supervisor.fakes.answer(signal, ({ agentInstance }) => {
+      throw new NotFoundError('AGENT_NOT_FOUND', `Agent ${agentInstance} does not exist.`);
+    });
+    const lead = await family.lead();
+    const scout = await lead.child('op-1');
+    const { approvalId } = await scout.final('op-1');
+    const answer = { case: 'approve', value: {} } as const;
+    const approvals = supervisor.as('dora', ApprovalService);
+    await approvals.decideApproval({ approvalId, requestId: 'd-1', answer });
+    await supervisor.fakes.called(signal, 3);
+    await family.cancelled(lead.runId);
+    const store = await openSecondStore(supervisor);
+    onTestFinished(() => store.close());
+    const openOrders = () =>
+      store.db.selectFrom('orders').select('kind').where('state', '=', 'open').execute();
+    await expect.poll(openOrders).toEqual([]);
   });
 });

@@ -10,7 +10,8 @@ import { credentialsFor } from './credentials.ts';
 
 /**
  * Sends the decision and new tokens to a suspended agent. Skips an agent that has ended, unless it is a child that this
- * decision ended: only this signal informs its worker, which then replies to the parent (AG-3).
+ * decision ended: only this signal informs its worker, which then replies to the parent (AG-3), until the run ends. If
+ * the worker does not know the agent, the order is retried until the reconciler ends the agent (BD-3).
  */
 export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
   const { peers, store } = context;
@@ -21,7 +22,8 @@ export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
         const key = { tenant: run.tenant, runId: run.run_id, instance };
         const agent = await loadAgent(store.db, key);
         const isAnswer = agent.parent_instance !== null && agent.ending_call_id === callId;
-        if (agent.ended_at !== null && !isAnswer) return { over: true };
+        const isNeeded = agent.ended_at === null || (isAnswer && run.ended_at === null);
+        if (!isNeeded) return { over: true };
         await peers.agentWorker.signal({
           ...key,
           requestId: derivedId('req', order.order_id, 'signal'),

@@ -13,7 +13,7 @@ export interface LiveAgentsPage {
 /**
  * Returns a page of the live agents of live runs without an open order, by tenant, run and instance. Runs with an open
  * order are omitted, because an order in progress may cause a temporary difference between the supervisor and its
- * peers. Uses one statement.
+ * peers; an order that cannot wake an agent because its worker does not know the agent causes none. Uses one statement.
  */
 export async function settledAgents(
   db: SupervisorReader,
@@ -27,7 +27,7 @@ export async function settledAgents(
     .select(['runs.tenant', 'runs.run_id', 'agents.instance'])
     .where('runs.ended_at', 'is', null)
     .where('runs.created_at', '<=', createdBefore)
-    .where('runs.run_id', 'not in', openOrders(db))
+    .where('runs.run_id', 'not in', ordersInProgress(db))
     .where('agents.ended_at', 'is', null)
     .where((row) =>
       row.or([
@@ -67,4 +67,15 @@ export async function overRuns<K extends RunKey>(
 
 function openOrders(db: SupervisorReader) {
   return db.selectFrom('orders').select('run_id').where('state', '=', sql.lit('open'));
+}
+
+/** The open orders except those whose agent was unknown at its worker in the last attempt to wake it. */
+function ordersInProgress(db: SupervisorReader) {
+  return openOrders(db).where((order) =>
+    order.or([
+      order('kind', '<>', sql.lit('wake_agent')),
+      order('last_error', 'is', null),
+      order('last_error', '<>', sql.lit('AGENT_NOT_FOUND')),
+    ]),
+  );
 }
