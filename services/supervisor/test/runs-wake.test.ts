@@ -1,4 +1,5 @@
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import {
   AgentPresence,
@@ -10,6 +11,12 @@ import { Family } from './family.ts';
 import { RefundHarness, refund, type TestAgent } from './refund-harness.ts';
 import { openSecondStore } from './supervisor-under-test.ts';
 
+const REJECT = { case: 'reject', value: {} } as const;
+const APPROVE_LESS = {
+  case: 'approveWithEdits',
+  value: { changesJson: '{"amount_usd":500}' },
+} as const;
+
 describe('a run that waits for a human decision', () => {
   let harness: RefundHarness;
   afterEach(() => harness.close());
@@ -17,14 +24,10 @@ describe('a run that waits for a human decision', () => {
   const stateOf = async ({ scope: { runId } }: TestAgent) =>
     (await harness.supervisor.runs().getRun({ runId })).run?.state;
 
-  const reject = async (approvalId: string) => {
-    const decision = {
-      approvalId,
-      requestId: 'd-1',
-      answer: { case: 'reject', value: {} },
-    } as const;
-    await harness.approvals('anna').decideApproval(decision);
+  const decide = async (approvalId: string, answer: typeof REJECT | typeof APPROVE_LESS) => {
+    await harness.approvals('dora').decideApproval({ approvalId, requestId: 'd-1', answer });
   };
+  const reject = (approvalId: string) => decide(approvalId, REJECT);
 
   it('is woken once with one request id, across retries and a restart (RT-3)', async () => {
     harness = await RefundHarness.start();
@@ -46,6 +49,27 @@ describe('a run that waits for a human decision', () => {
     const sent = fakes.requests(signal);
     expect(new Set(sent.map(({ requestId }) => requestId)).size).toBe(1);
     expect(sent.at(-1)?.approval?.decision).toMatchObject({ stopReason: 'human_rejected' });
+  });
+
+  it('is woken with one new writ however often the signal is repeated (SV-6, SV-8)', async () => {
+    harness = await RefundHarness.start();
+    const { fakes } = harness.supervisor;
+    const agent = await harness.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const { signal } = AgentWorkerService.method;
+    const down = () => new UnavailableError('UNAVAILABLE', 'The peer is down.');
+    fakes.fail(signal, down(), down(), down(), down());
+    await decide(approvalId, APPROVE_LESS);
+    await fakes.called(signal, 5);
+    await expect.poll(() => stateOf(agent), { interval: 5 }).toBe(RunState.RUNNING);
+    const sent = fakes.requests(signal).map(({ approval }) => approval?.decision);
+    expect(sent.map((decision) => decision?.writ !== '')).toEqual([true, ...Array(4).fill(false)]);
+    expect(sent.at(-1)).toMatchObject({ settled: true, stopReason: '' });
+    const { runId } = agent.scope;
+    const audit = harness.supervisor.as('anna', AuditService);
+    expect((await audit.listAuditRecords({ runId, kind: 'writ' })).records).toHaveLength(1);
+    // The worker reads a new writ when it executes the call.
+    expect((await agent.getDecision('op-1'))?.writ).not.toBe('');
   });
 
   it('ends when its worker does not know the agent that the decision wakes (BD-3)', async () => {

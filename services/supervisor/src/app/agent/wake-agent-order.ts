@@ -24,13 +24,14 @@ export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
         const isAnswer = agent.parent_instance !== null && agent.ending_call_id === callId;
         const isNeeded = agent.ended_at === null || (isAnswer && run.ended_at === null);
         if (!isNeeded) return { over: true };
+        const isRepeat = order.attempts > 0;
         await peers.agentWorker.signal({
           ...key,
           requestId: derivedId('req', order.order_id, 'signal'),
           isExternal: isExternal(agent),
           name: `approval:${callId}`,
           approval: {
-            decision: await readCurrentDecision(context, key, callId),
+            decision: await readCurrentDecision(context, key, callId, { isRepeat }),
             credentials: await credentialsFor(context, run, agent),
           },
         });

@@ -66,15 +66,23 @@ export async function readOwnDecision(
   return await transact(context, read, { run: callingAgent(call) });
 }
 
-/** Returns the {@link currentDecision}, in a separate transaction. */
+/**
+ * Returns the {@link currentDecision}, in a separate transaction.
+ * @param isRepeat whether the caller has already tried to send the decision: no writ is signed if there is an earlier
+ *   one, so that attempts that fail add no audit records; the worker gets a new writ from GetDecision
+ */
 export async function readCurrentDecision(
   context: SupervisorContext,
   key: AgentKey,
   callId: string,
+  { isRepeat }: { readonly isRepeat: boolean },
 ): Promise<DecisionMessage> {
   const read = async (tx: Tx): Promise<DecisionMessage> => {
-    const subject = await subjectOf(tx.trx, await loadAgent(tx.trx, key));
-    return await currentDecision(tx, subject, await loadDecision(tx.trx, { ...key, callId }));
+    const row = await loadDecision(tx.trx, { ...key, callId });
+    if (isRepeat && row.writ_count > 0) {
+      return decisionMessage(row, { human: await humanAnswerTo(tx.trx, row) });
+    }
+    return await currentDecision(tx, await subjectOf(tx.trx, await loadAgent(tx.trx, key)), row);
   };
   return await transact(context, read, { run: key });
 }

@@ -280,7 +280,8 @@ export const DeliverResponseSchema: GenMessage<DeliverResponse> = /*@__PURE__*/
  */
 export type ApprovalSignal = Message$1<"writ.worker.v1.ApprovalSignal"> & {
   /**
-   * The current decision, with a new writ when approved.
+   * The current decision, with a new writ when it approves a tool call. A repeat of the signal may contain no writ; the
+   * worker then calls GetDecision.
    *
    * @generated from field: writ.review.v1.Decision decision = 1;
    */
