@@ -1,3 +1,4 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
@@ -8,7 +9,8 @@ import {
 import { ManualClock, NotFoundError, UnavailableError } from '@writ/kernel';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Family } from './family.ts';
-import { RefundHarness, refund, type TestAgent } from './refund-harness.ts';
+import { publishHook } from './publish-hook.ts';
+import { LOOK_UP, RefundHarness, refund, type TestAgent } from './refund-harness.ts';
 import { openSecondStore } from './supervisor-under-test.ts';
 
 const REJECT = { case: 'reject', value: {} } as const;
@@ -103,6 +105,41 @@ describe('a run that waits for a human decision', () => {
     expect(await stateOf(agent)).toBe(RunState.RUNNING);
     clock.advance(2_000);
     await expect.poll(() => stateOf(agent), { interval: 5 }).toBe(RunState.TIMED_OUT);
+  });
+
+  it('still waits for a person whom its agent asked before the signal was answered (AG-7, EM-1)', async () => {
+    const clock = new ManualClock(new Date());
+    harness = await RefundHarness.start({ clock });
+    const { supervisor } = harness;
+    const agent = await harness.agent();
+    const { runId, agentInstance: instance } = agent.scope;
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const report = (type: 'AGENT_SUSPENDED' | 'AGENT_WOKEN', number: bigint, waitingFor = '') =>
+      publishHook(supervisor, {
+        eventId: `evt_${number}`,
+        type,
+        emitter: 'spawn-budget',
+        eventTime: timestampFromDate(clock.now()),
+        runId,
+        agent: { name: 'refund-worker', instance },
+        waitingFor,
+        slotSequence: number,
+      });
+    await report('AGENT_SUSPENDED', 1n, 'approval:op-1');
+    supervisor.fakes.fail(AgentWorkerService.method.signal, async () => {
+      await report('AGENT_WOKEN', 2n);
+      await report('AGENT_SUSPENDED', 3n, 'human_reply:ses-1');
+      await expect.poll(() => stateOf(agent)).toBe(RunState.WAITING_FOR_INPUT);
+    });
+    await reject(approvalId);
+    const woken = () => supervisor.spans.spans().filter(({ name }) => name === 'order wake_agent');
+    await expect.poll(woken).toMatchObject([{ status: { code: 'unset' } }]);
+    expect(await stateOf(agent)).toBe(RunState.WAITING_FOR_INPUT);
+    // It consumes none of the 30 s of active time.
+    clock.advance(10 * 60_000);
+    await report('AGENT_WOKEN', 4n);
+    expect(await stateOf(agent)).toBe(RunState.RUNNING);
+    expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
   });
 
   it('receives no signal when it ended before the decision arrived', async () => {

@@ -35,7 +35,7 @@ export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
             credentials: await credentialsFor(context, run, agent),
           },
         });
-        return { commit: (trx, at) => wakeAgent(trx, key, at) };
+        return { commit: (trx, at) => wakeAgent(trx, { ...key, callId }, at) };
       },
     },
   };

@@ -32,6 +32,11 @@ export function awaitsReply(waitingFor: string | null, child: string): boolean {
   return signalsOf(waitingFor).includes(`reply:${child}`);
 }
 
+/** Whether an agent has reported a wait that a signal does not end. */
+export function waitsForOther(waitingFor: string | null, signal: string): boolean {
+  return waitingFor !== null && !signalsOf(waitingFor).includes(signal);
+}
+
 /**
  * Returns one sentence that says why an agent waits for the code version with which it started; undefined if it does
  * not wait for code (BD-6).

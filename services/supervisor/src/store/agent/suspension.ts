@@ -1,4 +1,5 @@
-import type { AgentKey } from '@writ/kernel';
+import type { AgentKey, CallKey } from '@writ/kernel';
+import { waitsForOther } from '../../domain/agent/waiting-for.ts';
 import { stopped } from '../../domain/clock/active-clock.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
@@ -24,16 +25,18 @@ export async function suspendAgent(
 }
 
 /**
- * Resumes an agent and its run at `at` after a decision; a paused or halted agent is parked instead. An agent that has
- * ended, or has another pending approval, is unchanged.
+ * Resumes an agent and its run at `at` after the decision on a call; a paused or halted agent is parked instead. An
+ * agent that has ended, has another pending approval, or already waits for something else is unchanged: the response to
+ * the signal may be late, and the agent may have acted in the meantime.
  */
 export async function wakeAgent(
   trx: SupervisorTransaction,
-  key: AgentKey,
+  { callId, ...key }: CallKey,
   at: Date,
 ): Promise<void> {
   const agent = await loadAgent(trx, key);
-  if (agent.ended_at !== null || (await hasPendingApproval(trx, key))) return;
+  if (agent.ended_at !== null || waitsForOther(agent.waiting_for, `approval:${callId}`)) return;
+  if (await hasPendingApproval(trx, key)) return;
   const columns = await awake(trx, agent, at);
   await saveAgent(trx, key, { ...columns, waiting_since: null, waiting_for: null });
   await settleWaits(trx, key, at);
