@@ -33,7 +33,7 @@ export interface SupervisorContext {
   readonly apiKeys: Pick<ApiKeys, 'verify'>;
   readonly peers: SupervisorPeers;
   readonly events: SupervisorEvents;
-  /** Records the notifications of an event of another service (PE-2). */
+  /** Records the notifications of a halt, or of an event of another service (PE-2). */
   readonly notify: Notify;
   /** Prevents the supervisor from signing an audit chain that was rolled back (SV-8). */
   readonly chainGuard: ChainGuard;

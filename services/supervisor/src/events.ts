@@ -151,7 +151,7 @@ export function createSupervisorEvents(
   notify: Notify = async () => undefined,
 ): SupervisorEvents {
   const emit = emitterOf(telemetry, notify);
-  const emitOutsideRuns = emitterOutsideRuns(telemetry, notify);
+  const emitOutsideRuns = emitterOutsideRuns(telemetry);
   const count = countAtCommit(telemetry);
   return {
     runStarted: (trx, scope, at) => {
@@ -265,7 +265,8 @@ function emitterOf(telemetry: Telemetry, notify: Notify) {
       at,
     );
     if (event.emitter !== 'supervisor') return;
-    await notify(trx, event, at);
+    // A run is parked before every service has confirmed the halt, and a halt causes only one notification.
+    if (name !== 'HALTED') await notify(trx, event, at);
     await publish(
       trx,
       {
@@ -299,7 +300,7 @@ interface EventOutsideRuns {
 }
 
 /** Emits an event that belongs to no run. */
-function emitterOutsideRuns({ log }: Telemetry, notify: Notify) {
+function emitterOutsideRuns({ log }: Telemetry) {
   return async (trx: SupervisorTransaction, event: EventOutsideRuns): Promise<void> => {
     const { name, eventId, tenant, fields, logged, at } = event;
     const message = create(HookEventSchema, {
@@ -312,7 +313,6 @@ function emitterOutsideRuns({ log }: Telemetry, notify: Notify) {
     });
     const payload = toBinary(HookEventSchema, message);
     await publish(trx, { eventId, subject: hookSubject({ tenant, event: name }), payload }, at);
-    await notify(trx, message, at);
     afterCommit(trx, () => log.info({ tenant, ...logged, event_id: eventId }, name));
   };
 }

@@ -6,6 +6,9 @@ import {
 } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { UnavailableError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { loadNotifications } from '../src/app/notify/notifications-file.ts';
 import { newNotification } from '../src/app/notify/notify.ts';
@@ -83,6 +86,63 @@ describe('notifications', () => {
       })),
     );
   });
+
+  it('are sent for a halt only when every service has confirmed it (SV-9)', async () => {
+    await start(receiver.file('events: [halted]'));
+    const { runId } = (await harness.agent()).scope;
+    const { fakes } = harness.supervisor;
+    fakes.answer(ToolGatewayService.method.freeze, () => {
+      throw new UnavailableError('UNAVAILABLE', 'The peer is down.');
+    });
+    const control = harness.supervisor.as('anna', ControlService);
+    const scope = { kind: { case: 'run', value: { tenant: 'acme', runId } } } as const;
+    const order = { requestId: 'h-1', scope, reason: 'Stop.' };
+    // Long enough for the meter to respond on a busy machine.
+    await expect(control.halt(order, { timeoutMs: 2_500 })).rejects.toMatchObject({
+      reason: 'HALT_PENDING',
+      metadata: { waiting_for: 'tool-gateway' },
+    });
+    const stateNow = async () => (await harness.supervisor.runs().getRun({ runId })).run?.state;
+    await expect.poll(stateNow).toBe(RunState.PARKED);
+    expect(await recorded()).toEqual([]);
+    fakes.answer(ToolGatewayService.method.freeze, () => ({}));
+    const { halt } = await control.halt(order);
+    const [request] = await receiver.requests(1);
+    expect(JSON.parse(request?.body ?? '').data).toEqual({
+      tenant: 'acme',
+      run_id: runId,
+      halt_id: halt?.haltId,
+      link: 'https://writ.example/halts',
+    });
+    expect(await recorded()).toHaveLength(1);
+  });
+
+  it.each(['agent', 'run', 'tenant', 'everything'] as const)(
+    'name the scope of a halt, and not that of a run which it parks: %s (SV-9)',
+    async (kind) => {
+      await start(receiver.file('format: slack'));
+      const { tenant, runId, agentInstance } = (await harness.agent()).scope;
+      const scopes = {
+        agent: { case: 'agent', value: { tenant, runId, agentInstance } },
+        run: { case: 'run', value: { tenant, runId } },
+        tenant: { case: 'tenant', value: tenant },
+        everything: { case: 'everything', value: {} },
+      } as const;
+      const operator = harness.supervisor.as('olga', ControlService);
+      const order = { requestId: 'h-1', scope: { kind: scopes[kind] }, reason: 'Stop.' };
+      const { halt } = await operator.halt(order);
+      const names = {
+        agent: `agent ${agentInstance}, run ${runId}, tenant acme`,
+        run: `run ${runId}, tenant acme`,
+        tenant: 'tenant acme',
+        everything: 'everything',
+      };
+      const [request] = await receiver.requests(1);
+      expect(JSON.parse(request?.body ?? '').text).toBe(
+        `Halt ${halt?.haltId} is in force (${names[kind]}). <https://writ.example/halts|Open in Writ>`,
+      );
+    },
+  );
 
   it('are sent once for each selected budget threshold (EM-5)', async () => {
     await start(receiver.file('budget_thresholds: [80]'));
@@ -269,6 +329,14 @@ describe('the notifications file', () => {
 });
 
 const counted = () => harness.supervisor.counted.filter((metric) => metric === 'notifications');
+
+/** The ids of the recorded notifications. */
+async function recorded(): Promise<readonly string[]> {
+  const store = await openSecondStore(harness.supervisor);
+  const rows = await store.db.selectFrom('notifications').select('notification_id').execute();
+  await store.close();
+  return rows.map(({ notification_id: id }) => id);
+}
 
 /** Starts a run whose refund waits for an approval. */
 async function escalated() {

@@ -1,4 +1,4 @@
-import { fromJson, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { create, fromJson, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type HaltRequest,
@@ -12,7 +12,12 @@ import {
   type Scope as ScopeMessage,
   type ScopeSchema,
 } from '@writ/contracts/writ/control/v1/freeze_pb';
-import { canonicalDigest, InvalidRequestError, type Scope } from '@writ/kernel';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { canonicalDigest, InvalidRequestError, omitUndefined, type Scope } from '@writ/kernel';
 import { type HaltRow, scopeOf } from '../store/halt/halts.ts';
 
 type ScopeKind = NonNullable<MessageInitShape<typeof ScopeSchema>['kind']>;
@@ -70,6 +75,19 @@ export function haltMessage(row: HaltRow): MessageInitShape<typeof HaltSchema> {
     resumedBy: row.resumed_by ?? '',
     ...(row.lifted_at && { resumeTime: timestampFromDate(row.lifted_at) }),
   };
+}
+
+/** Returns the event of which endpoints are notified when a halt is in force; it has the scope of the halt. */
+export function haltInForceEvent(row: HaltRow, at: Date): HookEvent {
+  const { tenant, runId, instance } = scopeOf(row);
+  return create(HookEventSchema, {
+    type: HookEventType.HALTED,
+    emitter: 'supervisor',
+    eventTime: timestampFromDate(at),
+    haltId: row.halt_id,
+    ...omitUndefined({ tenant, runId }),
+    ...(instance !== undefined && { agent: { instance } }),
+  });
 }
 
 /** Encodes calls in flight for a column. */

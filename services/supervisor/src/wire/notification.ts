@@ -20,14 +20,12 @@ export function notificationOf(event: HookEvent, now: Date): Notification | unde
   const type = TYPES[event.type];
   if (type === undefined) return undefined;
   const { tenant, haltId, approvalId, toolName, dimension, thresholdPercent, agent } = event;
-  const isHalt = type === 'halted';
   const fields = {
     tenant,
-    // A halt causes one notification, whose content must not depend on the run that is parked first.
-    run_id: isHalt ? '' : event.runId,
-    session_id: isHalt ? '' : event.sessionId,
-    agent: isHalt ? '' : (agent?.name ?? ''),
-    agent_instance: isHalt ? '' : (agent?.instance ?? ''),
+    run_id: event.runId,
+    session_id: event.sessionId,
+    agent: agent?.name ?? '',
+    agent_instance: agent?.instance ?? '',
     approval_id: approvalId,
     tool: toolName,
     halt_id: haltId,

@@ -10,7 +10,7 @@ import { haltedAgents, parkHalted } from '../../store/halt/park.ts';
 import { runsInScope, stoppedTenants } from '../../store/halt/runs-in-scope.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { inFlightJson } from '../../wire/halt.ts';
+import { haltInForceEvent, inFlightJson } from '../../wire/halt.ts';
 import { agentRefOf } from '../../wire/supervision.ts';
 import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-handler.ts';
 import { haltFacts } from './request-halt.ts';
@@ -22,7 +22,7 @@ import { signalAgents } from './signal-agents.ts';
  * supervisor rejects actions as soon as the halt is committed.
  */
 export function haltOrder(context: SupervisorContext): HaltOrderHandler {
-  const { peers, store, events, clock } = context;
+  const { peers, store, events, notify, clock } = context;
 
   const whileWanted =
     (step: (halt: HaltRow) => Promise<StepDone>) =>
@@ -74,6 +74,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
           await saveHalt(trx, haltId, { state: 'in_force' });
           const { tenant, runId } = scopeOf(row);
           if (runId === undefined) await events.scopeHalt(trx, 'HALTED', { haltId, tenant }, at);
+          await notify(trx, haltInForceEvent(row, at), at);
           if (tenant === undefined) await auditEverywhere(trx, row, at);
         },
       })),
@@ -106,8 +107,7 @@ async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt)
           await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, clock.now());
         }
       },
-      // The transactions of all runs in scope record the same notification, so they must not run concurrently.
-      { run: key, resource: `halt:${halt.haltId}`, urgent: true },
+      { run: key, urgent: true },
     );
   }
 }

@@ -11,8 +11,7 @@ export type Notify = (trx: SupervisorTransaction, event: HookEvent, at: Date) =>
 
 /**
  * Returns a function that records notifications in the transaction of their cause, so that no notification is lost and
- * none is sent for a cause that was not committed (HK-2). A repeated event, or the same halt in another run, adds no
- * notification.
+ * none is sent for a cause that was not committed (HK-2). A repeated event adds no notification.
  */
 export function notifier(current: () => Notifications): Notify {
   return async (trx, event, at) => {

@@ -28,15 +28,18 @@ export function slackBody(notification: Notification, consoleUrl: string): strin
 }
 
 function sentenceOf({ type, data }: Notification): string {
-  const { tenant = '', run_id = '', agent = '', tool = '', halt_id = '' } = data;
+  const { tenant = '', run_id = '', agent = '', agent_instance = '', tool = '' } = data;
   const where = [run_id && `run ${run_id}`, tenant && `tenant ${tenant}`]
     .filter(Boolean)
     .join(', ');
   switch (type) {
     case 'approval_requested':
       return `Approval requested: agent ${agent}${tool === '' ? '' : `, tool ${tool}`} (${where}).`;
-    case 'halted':
-      return `Halt ${halt_id} is in force (${where || 'everything'}).`;
+    case 'halted': {
+      const scope =
+        agent_instance === '' ? where || 'everything' : `agent ${agent_instance}, ${where}`;
+      return `Halt ${data.halt_id} is in force (${scope}).`;
+    }
     case 'test':
       return `Test of the notifications of tenant ${tenant}.`;
     case 'budget_threshold':
@@ -51,8 +54,8 @@ function linkTo(
   if (consoleUrl === '') return '';
   const base = consoleUrl.replace(/\/+$/, '');
   if (approval_id !== undefined) return `${base}/approvals/${approval_id}`;
-  if (run_id !== undefined) return `${base}/runs/${run_id}`;
-  return halt_id === undefined ? base : `${base}/halts`;
+  if (halt_id !== undefined) return `${base}/halts`;
+  return run_id === undefined ? base : `${base}/runs/${run_id}`;
 }
 
 /** The three characters that have a meaning in Slack's text. */
