@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 
 	approvalv1 "writ.example/caller/gen/writ/approval/v1"
+	reviewv1 "writ.example/caller/gen/writ/review/v1"
 )
 
 func openApprovals() (approvalv1.ApprovalServiceClient, io.Closer, error) {
@@ -39,8 +38,8 @@ func listApprovals(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	for _, asked := range answer.GetApprovals() {
-		fmt.Fprintf(out, "%s %s %s\n", asked.GetApprovalId(), asked.GetAction().GetTool().GetTool(),
-			asked.GetAction().GetTool().GetArgumentsJson())
+		call := callOf(asked.GetAction())
+		fmt.Fprintf(out, "%s %s %s\n", asked.GetApprovalId(), call.GetTool(), call.GetArgumentsJson())
 	}
 	return nil
 }
@@ -53,13 +52,6 @@ func approve(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	approvals, channel, err := openApprovals()
-	if err != nil {
-		return err
-	}
-	defer channel.Close()
-	ctx, done := context.WithTimeout(ctx, callTimeout)
-	defer done()
 	request := &approvalv1.DecideApprovalRequest{
 		RequestId:  newRequestID(),
 		ApprovalId: given[0],
@@ -67,18 +59,21 @@ func approve(ctx context.Context, args []string, out io.Writer) error {
 		Comment:    *comment,
 	}
 	if *edit != "" {
-		read, err := approvals.GetApproval(ctx, &approvalv1.GetApprovalRequest{ApprovalId: given[0]})
-		if err != nil {
-			return err
-		}
-		edited, err := withEdits(read.GetApproval().GetAction().GetTool().GetArgumentsJson(), *edit)
-		if err != nil {
-			return err
+		var changed map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(*edit), &changed); err != nil {
+			return &usageError{"-edit is not a JSON object"}
 		}
 		request.Answer = &approvalv1.DecideApprovalRequest_ApproveWithEdits{
-			ApproveWithEdits: &approvalv1.ApproveWithEdits{ArgumentsJson: edited},
+			ApproveWithEdits: &approvalv1.ApproveWithEdits{ChangesJson: *edit},
 		}
 	}
+	approvals, channel, err := openApprovals()
+	if err != nil {
+		return err
+	}
+	defer channel.Close()
+	ctx, done := context.WithTimeout(ctx, callTimeout)
+	defer done()
 	answer, err := approvals.DecideApproval(ctx, request)
 	if err != nil {
 		return err
@@ -87,24 +82,20 @@ func approve(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("a rule would change these arguments; it accepts %s", proposed)
 	}
 	decided := answer.GetApproval()
-	fmt.Fprintln(out, decided.GetState(), decided.GetExecutedAction().GetTool().GetArgumentsJson())
+	fmt.Fprintln(out, decided.GetState(), callOf(decided.GetExecutedAction()).GetArgumentsJson())
 	return nil
 }
 
-// withEdits replaces some arguments of a JSON object. Other arguments keep their text:
-// numbers are not converted to floating point.
-func withEdits(arguments, edits string) (string, error) {
-	var proposed, changed map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(arguments), &proposed); err != nil {
-		return "", err
+// toolCall is a call of a tool; the program of an external agent executes a client tool itself.
+type toolCall interface {
+	GetTool() string
+	GetArgumentsJson() string
+}
+
+// callOf returns the tool call of an action. The call is empty for a delegation and for a final answer.
+func callOf(action *reviewv1.Action) toolCall {
+	if call := action.GetClientTool(); call != nil {
+		return call
 	}
-	if err := json.Unmarshal([]byte(edits), &changed); err != nil {
-		return "", &usageError{"-edit is not a JSON object"}
-	}
-	maps.Copy(proposed, changed)
-	var edited bytes.Buffer
-	encoder := json.NewEncoder(&edited)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(proposed)
-	return edited.String(), err
+	return action.GetTool()
 }

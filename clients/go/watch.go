@@ -106,6 +106,8 @@ func about(action *reviewv1.Action) string {
 	switch kind := action.GetKind().(type) {
 	case *reviewv1.Action_Tool:
 		return kind.Tool.GetTool()
+	case *reviewv1.Action_ClientTool:
+		return kind.ClientTool.GetTool()
 	case *reviewv1.Action_Delegation:
 		return kind.Delegation.GetAgent()
 	case *reviewv1.Action_Final:
