@@ -24,13 +24,25 @@ interface Request {
  * Starts an MCP server over streamable HTTP that returns the text `done` for every tool call; it is closed after the
  * test.
  * @param on receives each request first and returns true when it answers the request itself, immediately or later
+ * @param offer the names of its tools at each listing, and the answer to a request for the notification stream; default:
+ *   no tools, and status 405
  */
-export async function serveAnswers(on: (received: Received) => boolean) {
+export async function serveAnswers(
+  on: (received: Received) => boolean,
+  {
+    tools = () => [],
+    stream = (response) => response.writeHead(405).end(),
+  }: {
+    readonly tools?: () => readonly string[];
+    readonly stream?: (response: ServerResponse) => unknown;
+  } = {},
+) {
   const names: string[] = [];
   const server = createServer((request, response) => {
     void answer(request, response).catch(() => response.destroy());
   });
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === 'GET') return void stream(response);
     if (request.method !== 'POST') return void response.writeHead(405).end();
     const { id, method, params } = (await json(request)) as Request;
     if (id === undefined) return void response.writeHead(202).end();
@@ -38,7 +50,9 @@ export async function serveAnswers(on: (received: Received) => boolean) {
     names.push(name);
     const reply = () => {
       response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ jsonrpc: '2.0', id, result: resultOf(method, params) }));
+      response.end(
+        JSON.stringify({ jsonrpc: '2.0', id, result: resultOf(method, params, tools()) }),
+      );
     };
     if (!on({ name, response, reply })) reply();
   }
@@ -52,8 +66,10 @@ export async function serveAnswers(on: (received: Received) => boolean) {
   return { url: `http://127.0.0.1:${port}/mcp`, names };
 }
 
-function resultOf(method: string, params: Request['params']): object {
-  if (method === 'tools/list') return { tools: [] };
+function resultOf(method: string, params: Request['params'], tools: readonly string[]): object {
+  if (method === 'tools/list') {
+    return { tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) };
+  }
   if (method !== 'initialize') return { content: [{ type: 'text', text: 'done' }] };
   return {
     protocolVersion: params?.protocolVersion,

@@ -1,17 +1,24 @@
+import type { ServerResponse } from 'node:http';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Received, serveAnswers } from '../../../test/mcp/answering-server.ts';
 import { toolInvocation } from '../../../test/tool-invocation.ts';
+import type { OfferedTools, ToolSource } from '../source.ts';
 import { McpConnection } from './mcp-connection.ts';
 import { openMcpSource } from './mcp-source.ts';
 
 const serverAt = (url: string) => ({ transport: 'http', url, headers: {} }) as const;
 
-/** A function that calls a tool of the server. */
-function callsTo(url: string) {
+function sourceAt(url: string): ToolSource {
   const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
   const source = openMcpSource({ name: 'odd', server: serverAt(url), log });
   onTestFinished(() => source.close());
+  return source;
+}
+
+/** A function that calls a tool of the server. */
+function callsTo(url: string) {
+  const source = sourceAt(url);
   return (tool: string) => source.invoke(toolInvocation(`odd__${tool}`));
 }
 
@@ -23,6 +30,7 @@ function connectionTo(url: string): McpConnection {
 }
 
 const CONNECT = 'initialize';
+const EVENTS = { 'content-type': 'text/event-stream' };
 const DONE = { kind: 'output', output: { kind: 'text', content: 'done' } };
 const REJECTED = { kind: 'failed', message: 'The server of odd__reject rejected the call.' };
 
@@ -86,5 +94,69 @@ describe('the connection to an MCP server (TG-6)', () => {
     connects[1]?.reply();
     expect(await connection.client()).toBe(await second);
     expect(connects).toHaveLength(2);
+  });
+
+  it('is replaced when the notification stream cannot be reopened, and its calls continue', async () => {
+    const held = Promise.withResolvers<Received>();
+    const streams: ServerResponse[] = [];
+    const tools = ['look', 'slow'];
+    const { url, names } = await serveAnswers(
+      (received) => {
+        if (received.name === 'slow') held.resolve(received);
+        return received.name === 'slow';
+      },
+      {
+        tools: () => tools,
+        stream: (response) => {
+          streams.push(response);
+          // The first stream can be read; the client then gives up after two failed attempts to reopen it.
+          if (streams.length > 1) return response.writeHead(503).end();
+          return response.writeHead(200, EVENTS).write('retry: 1\n\n');
+        },
+      },
+    );
+    const source = sourceAt(url);
+    const offers: OfferedTools[] = [];
+    source.watch?.((offered) => void offers.push(offered));
+    await expect.poll(() => offers.length).toBe(1);
+    const slow = source.invoke(toolInvocation('odd__slow'));
+    const { response, reply } = await held.promise;
+    tools.push('new');
+    streams[0]?.end();
+    await expect.poll(() => Object.keys(offers.at(-1) ?? {})).toContain('odd__new');
+    expect(names.filter((name) => name === CONNECT)).toHaveLength(2);
+    expect(response.destroyed).toBe(false);
+    reply();
+    expect(await slow).toEqual(DONE);
+  });
+
+  it('is closed after its last call when it was replaced', async () => {
+    const streams: ServerResponse[] = [];
+    const { url, names } = await serveAnswers(
+      ({ name, response }) => {
+        // The response to the call is an interrupted stream, which the client tries to resume.
+        if (name === 'slow') response.writeHead(200, EVENTS).end('id: 1\nretry: 1\ndata:\n\n');
+        return name === 'slow';
+      },
+      {
+        stream: (response) => {
+          if (streams.length > 0) return response.writeHead(503).end();
+          streams.push(response);
+          return response.writeHead(200, EVENTS).flushHeaders();
+        },
+      },
+    );
+    const source = sourceAt(url);
+    source.watch?.(() => undefined);
+    await expect.poll(() => streams.length).toBe(1);
+    const [notifications] = streams;
+    const cancelled = new AbortController();
+    const { signal } = cancelled;
+    const slow = source.invoke(toolInvocation('odd__slow', { signal }));
+    await expect.poll(() => names.filter((name) => name === CONNECT).length).toBe(2);
+    expect(notifications?.destroyed).toBe(false);
+    cancelled.abort();
+    expect(await slow).toEqual({ kind: 'lost', message: 'odd__slow was cancelled.' });
+    await expect.poll(() => notifications?.destroyed).toBe(true);
   });
 });

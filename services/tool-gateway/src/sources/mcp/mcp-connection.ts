@@ -33,6 +33,8 @@ export class McpConnection {
   readonly #onToolsChanged: () => void;
   readonly #onExceeded: (error: McpLimitError) => void;
   #current: Connect | undefined;
+  /** Number of calls in flight of each client, including clients that were replaced. */
+  readonly #calls = new Map<Client, number>();
   #connectedAt = 0;
   #failures = 0;
   #notBefore = 0;
@@ -83,6 +85,22 @@ export class McpConnection {
     this.#connectIn(0);
   }
 
+  /**
+   * Makes a call with `client` and returns its result. If the client is replaced during the call, it is closed after its
+   * last call.
+   */
+  async call<T>(client: Client, send: (client: Client) => Promise<T>): Promise<T> {
+    this.#calls.set(client, this.#callsOf(client) + 1);
+    try {
+      return await send(client);
+    } finally {
+      const left = this.#callsOf(client) - 1;
+      if (left > 0) this.#calls.set(client, left);
+      else this.#calls.delete(client);
+      if (left === 0 && client !== this.#current?.client) void closed(client);
+    }
+  }
+
   /** Resets the back-off after a response. */
   answered(): void {
     this.#failures = 0;
@@ -96,7 +114,7 @@ export class McpConnection {
   async suspend(ms: number): Promise<void> {
     this.#suspendedUntil = performance.now() + ms;
     this.#notBefore = this.#suspendedUntil;
-    await this.drop(this.#current?.client);
+    await this.#closeAll();
   }
 
   /**
@@ -108,15 +126,25 @@ export class McpConnection {
     if (current === undefined || current.client !== client) return;
     this.#current = undefined;
     this.#connectIn(MIN_BACKOFF_MS);
-    // The connection may be closed already.
-    await current.connected.then(() => current.client.close()).catch(() => undefined);
+    await current.connected.then(closed).catch(() => undefined);
   }
 
   /** Closes the connection without reconnecting, and ends a server that is a child process. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    await this.drop(this.#current?.client);
+    await this.#closeAll();
+  }
+
+  /** Closes the current client, and the replaced clients that have calls in flight. */
+  async #closeAll(): Promise<void> {
+    const current = this.#current?.client;
+    const replaced = [...this.#calls.keys()].filter((client) => client !== current);
+    await Promise.all([this.drop(current), ...replaced.map(closed)]);
+  }
+
+  #callsOf(client: Client): number {
+    return this.#calls.get(client) ?? 0;
   }
 
   #createClient(): Client {
@@ -151,8 +179,20 @@ export class McpConnection {
       // the next turn of the event loop.
       const isUnknownSession = error instanceof SdkHttpError && error.status === 404;
       if (isUnknownSession) setImmediate(() => void this.drop(client));
+      if (isStreamGivenUp(error)) this.#replace(client);
     };
     return client;
+  }
+
+  /**
+   * Opens a new connection, which lists the tools again, and closes `client` after its calls in flight: they may still
+   * return a result. Does nothing for the client of an earlier connection.
+   */
+  #replace(client: Client): void {
+    if (client !== this.#current?.client) return;
+    this.#current = undefined;
+    this.#connectIn(MIN_BACKOFF_MS);
+    if (this.#callsOf(client) === 0) void closed(client);
   }
 
   /** Limits the unsolicited messages of the server; each call limits its own response. */
@@ -188,6 +228,19 @@ export class McpConnection {
       else this.client().catch(() => undefined);
     }, due).unref();
   }
+}
+
+/** Closes a client, which may be closed already. */
+async function closed(client: Client): Promise<void> {
+  await client.close().catch(() => undefined);
+}
+
+/**
+ * Returns whether the MCP client no longer tries to reopen a stream of an HTTP server. It reports this only by the
+ * message of an error, and it does not close the connection.
+ */
+function isStreamGivenUp(error: Error): boolean {
+  return error.message.startsWith('Maximum reconnection attempts');
 }
 
 /**

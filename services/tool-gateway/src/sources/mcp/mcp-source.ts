@@ -128,16 +128,18 @@ async function invoke(
     if (signal.aborted) {
       return { kind: 'cancelled', message: `${tool} was cancelled before it started.` };
     }
-    const result = await client.callTool(
-      {
-        name: nameAtServer(source, tool) ?? tool,
-        arguments: { ...args },
-        _meta: {
-          'writ/idempotency-key': idempotencyKey,
-          ...omitUndefined({ traceparent }),
+    const result = await connection.call(client, (connected) =>
+      connected.callTool(
+        {
+          name: nameAtServer(source, tool) ?? tool,
+          arguments: { ...args },
+          _meta: {
+            'writ/idempotency-key': idempotencyKey,
+            ...omitUndefined({ traceparent }),
+          },
         },
-      },
-      { signal, timeout: timeoutMs + TIMEOUT_SLACK_MS },
+        { signal, timeout: timeoutMs + TIMEOUT_SLACK_MS },
+      ),
     );
     connection.answered();
     return toToolAnswer(tool, result);
