@@ -225,6 +225,35 @@ allow:
         'Tool wiki__lost is ignored: source wiki does not offer it.',
       ]);
     });
+
+    it('ignores an offer of a tool that tools.yaml declares with another source', () => {
+      const { registry, warnings } = load(MCP, { TOKEN: 't' }).complete(
+        new Map([
+          ['files', { wiki__read: { ...offered, description: 'Taken over.' } }],
+          ['wiki', { wiki__read: offered }],
+        ]),
+      );
+      expect(registry.tools.get('wiki__read')).toMatchObject({
+        description: 'Reads.',
+        source: 'wiki',
+      });
+      expect(warnings).toContain(
+        'Tool wiki__read of source files is ignored: tools.yaml declares it with source wiki.',
+      );
+    });
+
+    it.each([
+      ['wiki', 'wiki__eu'],
+      ['a', 'a_'],
+    ])('rejects sources %s and %s, whose tools could have the same names', (first, second) => {
+      const server = '{ kind: mcp, url: "https://wiki.example/mcp" }';
+      const text = (kind: string) =>
+        `{ tools: [], sources: { ${second}: ${kind}, ${first}: ${server} } }`;
+      expect(problems(text(server))).toEqual([
+        `/bank/tools.yaml:1:${27 + second.length}: tools of ${second} could have the same names as tools of ${first}. Rename one of the sources.`,
+      ]);
+      expect(problems(text('{ kind: local, module: ./tools.ts }'))).toEqual([]);
+    });
   });
 
   it('warns that zero calls disables a tool', () => {

@@ -52,6 +52,7 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
   const file = typeof input === 'string' ? input : input.file;
   const problems = new Problems(locate);
   const { tools, open } = readTools(value, problems);
+  checkMcpNames(value, problems);
   checkAllowlists(value, problems);
   const sources = Object.entries(value.sources).flatMap(([name, entry]) => {
     const path = ['sources', name];
@@ -156,6 +157,19 @@ function readTool(
   );
 }
 
+/** Rejects MCP servers whose tools could have the same names, so that no server can offer a tool of another (TG-6). */
+function checkMcpNames({ sources }: ToolsDocument, problems: Problems): void {
+  const servers = Object.keys(sources).filter((name) => sources[name]?.kind === 'mcp');
+  for (const name of servers) {
+    const other = servers.find(
+      (one) => one !== name && nameAtServer(one, mcpName(name, '')) !== undefined,
+    );
+    if (other === undefined) continue;
+    const message = `tools of ${name} could have the same names as tools of ${other}. Rename one of the sources.`;
+    problems.add(['sources', name], message);
+  }
+}
+
 function checkAllowlists(document: ToolsDocument, problems: Problems): void {
   const names = new Set(document.tools.map(({ name }) => name));
   for (const [list, index, tool] of allowedNames(document)) {
@@ -176,6 +190,11 @@ function complete(
   for (const [source, offered] of offers) {
     for (const [name, offer] of Object.entries(offered)) {
       const entry = entries.get(name) ?? { name, source };
+      if (entry.source !== source) {
+        const owner = `tools.yaml declares it with source ${entry.source}`;
+        warnings.push(`Tool ${name} of source ${source} is ignored: ${owner}.`);
+        continue;
+      }
       entries.delete(name);
       if (tools.has(name)) continue;
       try {
