@@ -1,16 +1,31 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { newId } from '@writ/kernel';
-import { describe, expect, it, vi } from 'vitest';
-import { ALIAS, CLAUDE, startExternalRun, stopReasonOf } from '../agent-proxy/external-run.ts';
+import { startTestPlatform } from '@writ/testing/platform';
+import OpenAI from 'openai';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  ALIAS,
+  CLAUDE,
+  PROVIDER_KEY,
+  proxyModels,
+  startExternalRun,
+  stopReasonOf,
+} from '../agent-proxy/external-run.ts';
 import { pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import { event, scriptedModel } from '../agent-proxy/scripted-model.ts';
 import { approveEdited } from '../approve-edited.ts';
 import {
   ASKS,
   askChat,
+  CALL_POLICY,
+  chatRequest,
   historyOf,
   messageRequest,
   modelOf,
+  REVIEWED_AGENTS,
   responseRequest,
   reviewedPlatform,
   shell,
@@ -355,4 +370,32 @@ describe('a request whose calls wait for a person', () => {
     const { approvals } = await test.client.approvals.listApprovals({ runId: run.runId });
     expect(approvals).toHaveLength(1);
   });
+});
+
+it('continues the same model call and approval after a restart of agent-proxy (AP-4, SYS-4)', async () => {
+  const model = await modelOf({ calls: [shell('make')] });
+  const dataDir = mkdtempSync(join(tmpdir(), 'writ-restart-'));
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const files = {
+    WRIT_MODELS_FILE: proxyModels(model),
+    WRIT_AGENTS_FILE: REVIEWED_AGENTS,
+    WRIT_POLICY_FILE: CALL_POLICY,
+  };
+  const env = { WRIT_TEST_ANTHROPIC_KEY: PROVIDER_KEY };
+  const test = await startTestPlatform({ dataDir, env, files });
+  const run = await startExternalRun(test);
+  const answer = expect(
+    run.openai.chat.completions.create(chatRequest('Build.'), { maxRetries: 0 }),
+  ).rejects.toMatchObject({ status: 503, code: 'draining' });
+  const { approvalId } = await pendingApproval(test, run.runId);
+  await test.close();
+  await answer;
+  const again = await startTestPlatform({ dataDir, env, files });
+  onTestFinished(() => again.close());
+  const openai = new OpenAI({ baseURL: again.platform.modelBaseUrl, apiKey: run.token });
+  const repeated = openai.chat.completions.create(chatRequest('Build.'), { maxRetries: 0 });
+  await approveEdited(again, approvalId);
+  const [call] = (await repeated).choices[0]?.message.tool_calls ?? [];
+  expect(call).toMatchObject({ function: { name: 'shell' } });
+  expect(model.requests).toHaveLength(1);
 });

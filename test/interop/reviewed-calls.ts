@@ -119,7 +119,8 @@ export const ASKS: readonly (readonly [name: string, ask: Ask])[] = [
   ['streamed responses that are not stored', streamUnstored],
 ];
 
-function chatRequest(content: string) {
+/** A request of the Chat Completions API that offers the tool `shell`. */
+export function chatRequest(content: string) {
   const tool = { name: 'shell', parameters: PARAMETERS };
   return {
     model: ALIAS,

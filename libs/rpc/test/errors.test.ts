@@ -33,6 +33,7 @@ import {
 } from '@writ/kernel';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { fromConnectError, toConnectError } from '../src/errors/connect-errors.ts';
+import { truncate } from '../src/errors/error-details.ts';
 import { InvalidFieldsError } from '../src/index.ts';
 import { ALLOWED, clientOf, drained, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
@@ -230,6 +231,9 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const error = await raw(address, 'StartRun', Buffer.from(request), metadata);
     expect(error.details).toMatch(/^停{300,341}…$/);
     const details = error.metadata.get('grpc-status-details-bin')[0] as Buffer;
+    // A message that is forwarded is not shortened again, and text in front of long characters is kept.
+    expect(truncate(error.details)).toBe(error.details);
+    expect(truncate(`${'x'.repeat(800)}${'停'.repeat(1_000)}`)).toMatch(/^x{800}停{200,}…$/);
     // Some peers accept at most 8 KiB of headers.
     const size = encodeURI(error.details).length + details.toString('base64').length;
     expect(size).toBeLessThan(7_000);

@@ -31,8 +31,10 @@ export function ConfirmDialog({
   readonly color?: string;
   readonly children?: ReactNode;
 }) {
-  // The dialog may be opened for another target, which the error does not concern.
+  // The dialog stays open during the action, because it shows why the action failed. It may be opened for another
+  // target afterwards, which the error does not concern.
   const close = (): void => {
+    if (isPending) return;
     reset();
     onClose();
   };
@@ -48,7 +50,7 @@ export function ConfirmDialog({
         {children}
         {error !== null && <ErrorNotice error={error} />}
         <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
+          <Button variant="default" disabled={isPending} onClick={close}>
             {back}
           </Button>
           <Button {...(color !== undefined && { color })} loading={isPending} onClick={onConfirm}>

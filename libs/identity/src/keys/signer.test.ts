@@ -292,12 +292,26 @@ describe('signer', () => {
     const [key] = keyIds(signer);
     chmodSync(fileOf(keyDir), 0o644);
     writeFileSync(fileOf(keyDir), '{}');
-    for (let call = 0; call < 3; call += 1) {
-      clock.advance(1_000);
-      await signer.refresh();
-    }
-    expect(problems).toEqual([expect.stringContaining('is accessible to other users')]);
+    const refresh = async (): Promise<void> => {
+      for (let call = 0; call < 3; call += 1) {
+        clock.advance(1_000);
+        await signer.refresh();
+      }
+    };
+    await refresh();
+    const unreadable = expect.stringContaining('is accessible to other users');
+    expect(problems).toEqual([unreadable]);
     expect(keyIds(signer)).toEqual([key]);
+    // A file that is missing again is reported again.
+    rmSync(fileOf(keyDir));
+    await refresh();
+    const [other] = keyIds(await open(keyDir));
+    await refresh();
+    rmSync(fileOf(keyDir));
+    await refresh();
+    const missing = expect.stringContaining('does not exist');
+    expect(problems).toEqual([unreadable, missing, missing]);
+    expect(keyIds(signer)).toEqual([other]);
   });
 
   it('keeps its keys while the file is missing or damaged', async () => {

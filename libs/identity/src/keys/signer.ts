@@ -279,9 +279,13 @@ class FileSigner implements Signer {
     if (now - this.#checkedAt < maxAgeMs) return;
     this.#checkedAt = now;
     const stamp = fileStamp(this.#file);
-    if (stamp === this.#keys().stamp) return;
+    if (stamp !== undefined && stamp === this.#keys().stamp) {
+      this.#reported = undefined;
+      return;
+    }
     try {
       await this.load(() => readKeyFile(this.#file));
+      this.#reported = undefined;
     } catch (error) {
       // A running service keeps its keys; its next start fails.
       if (!isWritError(error)) throw error;

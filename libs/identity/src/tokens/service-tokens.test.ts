@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createWorld } from '../../test/fixtures.ts';
+import { openSigner } from '../keys/signer.ts';
 import { assertServesTenant } from './agent-token.ts';
 import { serviceTokens } from './service-tokens.ts';
 
@@ -39,7 +40,7 @@ describe('service tokens', () => {
   });
 
   it('are renewed when the signing key was revoked (SV-6)', async () => {
-    const { signers, verifier } = await createWorld();
+    const { signers, verifier, clock, keyDir } = await createWorld();
     const { supervisor } = signers;
     const token = serviceTokens(supervisor, { audience: 'tool-gateway', replica: 'r1' });
     const verify = async () =>
@@ -48,7 +49,9 @@ describe('service tokens', () => {
         audience: 'tool-gateway',
       });
     const before = await verify();
-    await supervisor.revoke(supervisor.keyId);
+    const other = await openSigner({ service: 'supervisor', keyDir, clock });
+    await other.revoke(other.keyId);
+    clock.advance(1_000);
     const after = await verify();
     expect(after.id).not.toBe(before.id);
     expect((await verify()).id).toBe(after.id);

@@ -1,4 +1,4 @@
-import type { SignedToken, Signer } from '../keys/signer.ts';
+import { POLL_INTERVAL_MS, type SignedToken, type Signer } from '../keys/signer.ts';
 import type { ServerName } from '../services/names.ts';
 
 /** Options of {@link serviceTokens}. */
@@ -44,6 +44,8 @@ export function serviceTokens(
   };
 
   return async () => {
+    // A service that only calls others does not read its key file otherwise.
+    await signer.refresh(POLL_INTERVAL_MS);
     const now = signer.clock.now().getTime();
     // After the clock was set back, the cached token would have been issued in the future.
     const isCurrent = now < renewAt && now >= renewAt - SERVICE_TOKEN_TTL_MS / 2;

@@ -39,6 +39,7 @@ const ERROR_DOMAIN = 'writ';
 const MAX_MESSAGE_CHARACTERS = 2048;
 /** Maximum length of a text with percent-encoding, which makes nine characters of one Chinese character. */
 const MAX_ENCODED_CHARACTERS = 3072;
+const ELLIPSIS = '…';
 
 /** An error on the wire, independent of the transport. */
 export interface ErrorStatus {
@@ -97,12 +98,14 @@ export function truncate(text: string, limit = MAX_MESSAGE_CHARACTERS): string {
   if (sendable.length <= limit && encodeURI(sendable).length <= MAX_ENCODED_CHARACTERS) {
     return sendable;
   }
-  let start = sendable.slice(0, limit - 1).toWellFormed();
-  for (;;) {
-    const share = MAX_ENCODED_CHARACTERS / encodeURI(start).length;
-    if (share >= 1) return `${start}…`;
-    start = start.slice(0, Math.floor(start.length * share)).toWellFormed();
+  let start = '';
+  let left = MAX_ENCODED_CHARACTERS - encodeURI(ELLIPSIS).length;
+  for (const character of sendable) {
+    left -= encodeURI(character).length;
+    if (left < 0 || start.length + character.length >= limit) break;
+    start += character;
   }
+  return `${start}${ELLIPSIS}`;
 }
 
 /**

@@ -50,7 +50,7 @@ export async function revokeSigningKey(
   }
   showKeys([signer], options, io);
   io.warn(
-    'Running services can accept the revoked key for ten minutes; restart them to prevent it.',
+    'Running services can accept the revoked key for 65 minutes; restart them to prevent it.',
   );
   return EXIT.success;
 }

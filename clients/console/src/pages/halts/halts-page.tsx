@@ -126,9 +126,9 @@ function LiftDialog({
   const queries = useQueryClient();
   const lift = useMutation({
     mutationFn: (haltId: string) => api.control.resume({ requestId: newRequestId(), haltId }),
-    onSuccess: async () => {
+    onSuccess: () => {
       notifications.show({ message: 'The halt is lifted.' });
-      await queries.invalidateQueries();
+      void queries.invalidateQueries();
     },
   });
   return (

@@ -95,7 +95,8 @@ function fileJwks(file: string, clock: Clock): JWTVerifyGetKey {
           problem = error;
         }
       }
-      stamp = newStamp;
+      // A file that could not be read is read again, because a repair of its permissions does not change the stamp.
+      stamp = keys === undefined ? undefined : newStamp;
       checkedAt = now;
     }
     if (keys === undefined) throw unavailable(problem);

@@ -1,8 +1,9 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import fs, { rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { ManualClock } from '@writ/kernel';
 import { SignJWT } from 'jose';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { tempDir } from '../../../test/fixtures.ts';
 import { Issuer, unsigned } from '../../../test/issuer.ts';
 import { createOidc, type Oidc } from './oidc.ts';
@@ -177,5 +178,24 @@ describe('tokens of an issuer', () => {
       reason: 'ISSUER_UNAVAILABLE',
     });
     expect(unavailable).toHaveBeenCalledWith(expect.objectContaining({ code: 'ENOENT' }));
+  });
+
+  it('are accepted when a key file that could not be read is readable again (SYS-4)', async () => {
+    const file = join(tempDir(), 'jwks.json');
+    writeFileSync(file, issuer.jwks);
+    const local = createOidc(settings({ jwks: { file } }), { clock });
+    // A repair of the permissions does not change the stamp of the file.
+    vi.spyOn(fs, 'readFileSync').mockImplementationOnce(() => {
+      throw Object.assign(new Error('open'), { code: 'EACCES' });
+    });
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+      syncBuiltinESMExports();
+    });
+    const token = await issuer.sign(CLAIMS);
+    await expect(local.verify(token)).rejects.toMatchObject({ reason: 'ISSUER_UNAVAILABLE' });
+    clock.advance(1_000);
+    expect(await local.verify(token)).toEqual(ADA);
   });
 });

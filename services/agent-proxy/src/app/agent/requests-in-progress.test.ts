@@ -17,3 +17,27 @@ it('ends only the requests of the agent that has ended, with an error that names
     metadata: { run_id: 'run-1', agent: 'child', stop_reason: 'halted' },
   });
 });
+
+const AGENT = agentRow('root', new Date(0));
+const DRAINING = { kind: 'unavailable', reason: 'DRAINING' };
+
+it('ends the requests that wait for a person at once, and the others after the grace (SYS-4)', async () => {
+  const requests = new RequestsInProgress(10);
+  const [waiting, active] = [requests.begin(AGENT), requests.begin(AGENT)];
+  waiting.isWaiting = true;
+  const drained = requests.drain(100);
+  expect(waiting.signal.reason).toMatchObject(DRAINING);
+  expect(active.signal.aborted).toBe(false);
+  await drained;
+  expect(active.signal.reason).toMatchObject(DRAINING);
+});
+
+it('ends the drain when no request is in progress, and rejects new requests (SYS-4)', async () => {
+  const requests = new RequestsInProgress(10);
+  const active = requests.begin(AGENT);
+  const drained = requests.drain(600_000);
+  active.end();
+  await drained;
+  expect(active.signal.aborted).toBe(false);
+  expect(() => requests.begin(AGENT)).toThrow('agent-proxy is shutting down');
+});

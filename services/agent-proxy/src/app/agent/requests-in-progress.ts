@@ -20,6 +20,7 @@ export class RequestsInProgress {
   readonly #byAgent = new Map<string, BusyAgent>();
   readonly #maxPerAgent: number;
   #onIdle: (() => void) | undefined;
+  #isDraining = false;
 
   constructor(maxPerAgent: number) {
     this.#maxPerAgent = maxPerAgent;
@@ -27,9 +28,11 @@ export class RequestsInProgress {
 
   /**
    * Begins a request of the agent with this row.
-   * @throws OverloadedError TOO_MANY_REQUESTS when the agent has as many in progress as permitted
+   * @throws OverloadedError TOO_MANY_REQUESTS when the agent has as many in progress as permitted; UnavailableError
+   *   DRAINING
    */
   begin(agent: AgentRow): RequestInProgress {
+    if (this.#isDraining) throw draining();
     const key = agentKeyText(keyOf(agent));
     const open = this.#requestsOf(key);
     if (open.size >= this.#maxPerAgent) {
@@ -89,10 +92,11 @@ export class RequestsInProgress {
   }
 
   /**
-   * Ends all requests for a shutdown: at once those that wait for a person, because the wait can outlast the shutdown,
-   * and the others after `graceMs` (SYS-4). Each gets an answer instead of a closed connection.
+   * Rejects new requests and ends all others for a shutdown: at once those that wait for a person, because the wait can
+   * outlast the shutdown, and the rest after `graceMs` (SYS-4). Each gets an answer instead of a closed connection.
    */
   async drain(graceMs: number): Promise<void> {
+    this.#isDraining = true;
     this.#abortAll(({ isWaiting }) => isWaiting);
     if (this.#byAgent.size === 0) return;
     await new Promise<void>((resolve) => {
@@ -106,11 +110,8 @@ export class RequestsInProgress {
   }
 
   #abortAll(which: (request: RequestInProgress) => boolean): void {
-    const reason = 'agent-proxy is shutting down; repeat the request.';
     for (const { requests } of this.#byAgent.values()) {
-      for (const request of requests) {
-        if (which(request)) request.abort(new UnavailableError('DRAINING', reason));
-      }
+      for (const request of requests) if (which(request)) request.abort(draining());
     }
   }
 
@@ -121,6 +122,10 @@ export class RequestsInProgress {
   #requestsOf(key: string): Set<RequestInProgress> {
     return this.#byAgent.get(key)?.requests ?? new Set();
   }
+}
+
+function draining(): UnavailableError {
+  return new UnavailableError('DRAINING', 'agent-proxy is shutting down; repeat the request.');
 }
 
 /** One request in progress. */

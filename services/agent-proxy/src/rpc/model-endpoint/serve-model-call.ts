@@ -53,8 +53,8 @@ export function serveModelCall(context: ProxyContext, dialect: Dialect) {
         else await sendAnswer(answer, response);
       } catch (error) {
         sendFailure(context, dialect, { request, response }, error);
-        // The call is not marked as delivered, so that a repeat attaches to the approval.
-        if (isPending(error)) return;
+        // The call is not marked as delivered, so that a repeat is the same call, with the same approvals.
+        if (mustRepeat(error)) return;
       }
       // The client has received its answer or an error, so the next equal request is a new one.
       if (!response.destroyed) await call.delivered();
@@ -63,8 +63,8 @@ export function serveModelCall(context: ProxyContext, dialect: Dialect) {
 }
 
 /**
- * Sends an error to the client. Logs errors with an HTTP status of 500 or above, except pending approvals and errors
- * after the client has disconnected.
+ * Sends an error to the client. Logs errors with an HTTP status of 500 or above, except those after which the client must
+ * repeat the request and those after the client has disconnected.
  */
 function sendFailure(
   { telemetry }: ProxyContext,
@@ -73,14 +73,15 @@ function sendFailure(
   error: unknown,
 ): void {
   const failure = httpErrorOf(error, request.headers['user-agent']);
-  if (failure.status >= 500 && !isPending(error) && !response.destroyed) {
+  if (failure.status >= 500 && !mustRepeat(error) && !response.destroyed) {
     telemetry.log.warn({ err: error }, 'request of an external agent failed');
   }
   sendError(response, dialect, failure);
 }
 
-function isPending(error: unknown): boolean {
-  return isWritError(error) && error.reason === 'APPROVAL_PENDING';
+/** Whether the client is asked to repeat the request, because it has got no answer yet. */
+function mustRepeat(error: unknown): boolean {
+  return isWritError(error) && ['APPROVAL_PENDING', 'DRAINING'].includes(error.reason);
 }
 
 /** `POST /v1/messages/count_tokens`: the count of the provider, which is free (AP-2). */
