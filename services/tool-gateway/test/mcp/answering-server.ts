@@ -24,17 +24,19 @@ interface Request {
  * Starts an MCP server over streamable HTTP that returns the text `done` for every tool call; it is closed after the
  * test.
  * @param on receives each request first and returns true when it answers the request itself, immediately or later
- * @param offer the names of its tools at each listing, and the answer to a request for the notification stream; default:
- *   no tools, and status 405
+ * @param offer the names of its tools at each listing, and the answers to a request for the notification stream and to a
+ *   notification; default: no tools, and status 405 and 202
  */
 export async function serveAnswers(
   on: (received: Received) => boolean,
   {
     tools = () => [],
     stream = (response) => response.writeHead(405).end(),
+    notified = (response) => response.writeHead(202).end(),
   }: {
     readonly tools?: () => readonly string[];
     readonly stream?: (response: ServerResponse) => unknown;
+    readonly notified?: (response: ServerResponse) => unknown;
   } = {},
 ) {
   const names: string[] = [];
@@ -45,7 +47,7 @@ export async function serveAnswers(
     if (request.method === 'GET') return void stream(response);
     if (request.method !== 'POST') return void response.writeHead(405).end();
     const { id, method, params } = (await json(request)) as Request;
-    if (id === undefined) return void response.writeHead(202).end();
+    if (id === undefined) return void notified(response);
     const name = method === 'tools/call' ? (params?.name ?? '') : method;
     names.push(name);
     const reply = () => {

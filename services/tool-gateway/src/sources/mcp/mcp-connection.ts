@@ -4,7 +4,13 @@ import {
   SdkHttpError,
   type Transport,
 } from '@modelcontextprotocol/client';
-import { compileSchema, isWritError, type JsonObject, type JsonValue } from '@writ/kernel';
+import {
+  compileSchema,
+  isWritError,
+  type JsonObject,
+  type JsonValue,
+  withTimeout,
+} from '@writ/kernel';
 import { MCP_LIMITS, type McpLimitError, MessageRate, tooMany } from './mcp-limits.ts';
 import { createTransport, type McpServer } from './mcp-transport.ts';
 
@@ -165,7 +171,11 @@ export class McpConnection {
   async #connect(client: Client): Promise<Client> {
     const transport = createTransport(this.#server, this.#onExceeded);
     try {
-      await client.connect(transport, { timeout: CONNECT_MS });
+      // The timeout of the SDK does not limit the notification that ends the handshake.
+      const connected = client.connect(transport, { timeout: CONNECT_MS });
+      await withTimeout(connected, CONNECT_MS, () => {
+        throw new Error('The handshake of the server took too long.');
+      });
     } catch (error) {
       await transport.close();
       throw error;

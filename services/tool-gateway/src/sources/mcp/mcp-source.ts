@@ -22,7 +22,7 @@ import {
 import { McpConnection, McpUnreachableError } from './mcp-connection.ts';
 import { assertToolsWithinLimits, MCP_LIMITS, McpLimitError } from './mcp-limits.ts';
 import { mcpName, nameAtServer } from './mcp-name.ts';
-import type { McpServer } from './mcp-transport.ts';
+import { type McpServer, withCallTimeout } from './mcp-transport.ts';
 
 /** Options of {@link openMcpSource}. */
 export interface McpSourceOptions {
@@ -128,17 +128,20 @@ async function invoke(
     if (signal.aborted) {
       return { kind: 'cancelled', message: `${tool} was cancelled before it started.` };
     }
+    const timeout = timeoutMs + TIMEOUT_SLACK_MS;
     const result = await connection.call(client, (connected) =>
-      connected.callTool(
-        {
-          name: nameAtServer(source, tool) ?? tool,
-          arguments: { ...args },
-          _meta: {
-            'writ/idempotency-key': idempotencyKey,
-            ...omitUndefined({ traceparent }),
+      withCallTimeout(timeout + TIMEOUT_SLACK_MS, () =>
+        connected.callTool(
+          {
+            name: nameAtServer(source, tool) ?? tool,
+            arguments: { ...args },
+            _meta: {
+              'writ/idempotency-key': idempotencyKey,
+              ...omitUndefined({ traceparent }),
+            },
           },
-        },
-        { signal, timeout: timeoutMs + TIMEOUT_SLACK_MS },
+          { signal, timeout },
+        ),
       ),
     );
     connection.answered();

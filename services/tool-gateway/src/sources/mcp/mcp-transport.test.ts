@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { createTelemetry } from '@writ/telemetry';
 import { shortenFetchTimeouts } from '@writ/testing/faults';
 import { expect, it, onTestFinished } from 'vitest';
@@ -7,21 +8,51 @@ import { openMcpSource } from './mcp-source.ts';
 
 const BUILD = { id: 1, method: 'tools/call', params: { name: 'build' } };
 
+/** Opens the MCP server at `url` as the source `odd`, which is closed after the test. */
+function sourceAt(url: string) {
+  const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+  const server = { transport: 'http', url, headers: {} } as const;
+  const source = openMcpSource({ name: 'odd', server, log });
+  onTestFinished(() => source.close());
+  return source;
+}
+
 it('waits for the result of a call longer than the built-in fetch (TG-6)', async () => {
   onTestFinished(shortenFetchTimeouts());
   const held: Received[] = [];
   const { url } = await serveAnswers(
     (received) => received.name === 'build' && held.push(received) > 0,
   );
-  const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
-  const server = { transport: 'http', url, headers: {} } as const;
-  const source = openMcpSource({ name: 'odd', server, log });
-  onTestFinished(() => source.close());
-
-  const answer = source.invoke(toolInvocation('odd__build', { timeoutMs: 60_000 }));
+  const answer = sourceAt(url).invoke(toolInvocation('odd__build', { timeoutMs: 60_000 }));
   await expect.poll(() => held.length).toBe(1);
   const request = fetch(url, { method: 'POST', body: JSON.stringify(BUILD) });
   await expect(request).rejects.toThrow('fetch failed');
   held[0]?.reply();
   expect(await answer).toEqual({ kind: 'output', output: { kind: 'text', content: 'done' } });
+});
+
+it('ends the requests of calls that have timed out, so that they do not accumulate (TG-6, BD-1)', async () => {
+  const held: Received[] = [];
+  const { url } = await serveAnswers(
+    (received) => received.name === 'build' && held.push(received) > 0,
+  );
+  const source = sourceAt(url);
+  const calls = Array.from({ length: 5 }, () =>
+    source.invoke(toolInvocation('odd__build', { timeoutMs: 100 })),
+  );
+  expect(await Promise.all(calls)).toEqual(
+    calls.map(() => expect.objectContaining({ kind: 'lost' })),
+  );
+  expect(held).toHaveLength(5);
+  await expect.poll(() => held.map(({ response }) => response.closed)).not.toContain(false);
+});
+
+it('gives up a server that does not complete the handshake (TG-6, BD-1)', async () => {
+  onTestFinished(shortenFetchTimeouts());
+  const held: ServerResponse[] = [];
+  const { url } = await serveAnswers(() => false, { notified: (response) => held.push(response) });
+  const source = sourceAt(url);
+  await expect(source.offer?.()).rejects.toThrow('unreachable');
+  expect(held.length).toBeGreaterThan(0);
+  await source.close();
 });

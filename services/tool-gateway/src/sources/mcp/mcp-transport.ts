@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { fetchLongCall } from '@writ/service';
@@ -51,10 +52,32 @@ export function createTransport(
   return new StreamableHTTPClientTransport(new URL(server.url), {
     requestInit: { headers: { ...server.headers } },
     fetch: async (url, init) => {
-      if (init?.method === 'POST') return limitResponse(await fetchLongCall(url, init));
+      if (init?.method === 'POST') {
+        const timeoutMs = isToolCall(init) ? callTimeouts.getStore() : undefined;
+        if (timeoutMs === undefined) return limitResponse(await fetch(url, init));
+        const signals = [init.signal ?? [], AbortSignal.timeout(timeoutMs)].flat();
+        const signal = AbortSignal.any(signals);
+        return limitResponse(await fetchLongCall(url, { ...init, signal }));
+      }
       // The built-in fetch closes a silent notification stream after 5 minutes, and the SDK opens it again. This
       // replaces a dead connection.
       return limitEvents(await fetch(url, init), rate, onExceeded);
     },
   });
+}
+
+/** The timeouts of the tool calls in flight, ms, by their asynchronous context. */
+const callTimeouts = new AsyncLocalStorage<number>();
+
+/**
+ * Makes a tool call with `send`. Its HTTP request ends after `timeoutMs`: the SDK leaves the request of a call that
+ * timed out open, and requests to a server that hangs would accumulate. Other requests keep the timeouts of the
+ * built-in fetch, 5 minutes.
+ */
+export async function withCallTimeout<T>(timeoutMs: number, send: () => Promise<T>): Promise<T> {
+  return await callTimeouts.run(timeoutMs, send);
+}
+
+function isToolCall({ body }: RequestInit): boolean {
+  return typeof body === 'string' && body.includes('"method":"tools/call"');
 }
