@@ -61,7 +61,7 @@ describe('an image of a native request', () => {
   });
 });
 
-describe('audio in a native request', () => {
+describe('audio or video in a native request', () => {
   const audio = { type: 'input_audio', input_audio: { data: 'UklGRg==', format: 'wav' } };
   const notAllowed = (field: string) =>
     expect.objectContaining({ reason: 'NATIVE_FIELD_NOT_ALLOWED', metadata: { field } });
@@ -84,6 +84,25 @@ describe('audio in a native request', () => {
     expect(read({ audio: { id: 'audio_1' } })).toThrow(notAllowed('messages[0].audio'));
     expect(read({ content: 'Hello.', audio: null })).not.toThrow();
   });
+
+  it.each<[string, JsonObject]>([
+    ['audio_url', { url: 'https://example.com/a.wav' }],
+    ['input_audio', { data: 'UklGRg==', format: 'wav' }],
+    ['video_url', { url: 'https://example.com/a.mp4' }],
+  ])('is rejected in %s also when the part has no type (AP-2, EM-3)', (name, value) => {
+    for (const part of [{ [name]: value }, { [name]: 'https://example.com/a' }]) {
+      expect(() => chat(part)).toThrow(notAllowed(`messages[0]: ${name}`));
+    }
+    expect(() => chat({ type: 'text', text: 'Hello.', [name]: null })).not.toThrow();
+  });
+
+  it.each(['tool_use', 'server_tool_use', 'mcp_tool_use'])(
+    'is not searched for in the arguments of %s (AP-2)',
+    (type) => {
+      const input = { type: 'audio_url', audio_url: 'https://example.com/a.wav', file_id: 'f' };
+      expect(() => message({ type, id: 'toolu_1', name: 'listen', input })).not.toThrow();
+    },
+  );
 });
 
 const EMPTY = { tools: [], toolChoice: undefined, temperature: undefined, json: false };

@@ -68,8 +68,9 @@ export function assertOneOf(body: JsonObject, field: string, values: readonly un
 /**
  * Returns the parts of a message that determine its token count: its images and documents, and the message without its
  * images as JSON text, which is at least as long as the text that the provider tokenizes. Rejects documents that the
- * provider would fetch, and files that the provider has stored, because their size is unknown, and audio, because its
- * tokens cost more than those of text. Accepts images by URL; each image is counted as a fixed number of tokens.
+ * provider would fetch, and files that the provider has stored, because their size is unknown, and audio and video,
+ * because their tokens are not counted or cost more than those of text. Accepts images by URL; each image is counted
+ * as a fixed number of tokens.
  * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED
  */
 export function measured(role: ChatRole, message: JsonValue, field: string): ChatMessage {
@@ -81,11 +82,12 @@ export function measured(role: ChatRole, message: JsonValue, field: string): Cha
         'refers to content whose size is unknown; send the content',
       );
     }
+    if (UNSUPPORTED.includes(name) && isSet(value as JsonValue)) throw unsupported(field, name);
     if (!isJsonObject(value as JsonValue)) return value;
     const { type, input, ...rest } = value as JsonObject;
     // The arguments of a tool call may have fields with these names, so they are not searched.
-    if (type === 'tool_use') return { ...rest, type, input: JSON.stringify(input) };
-    if (AUDIO.includes(type)) throw notAllowed(`${field}: ${textOf(type)}`, 'is not supported');
+    if (TOOL_USES.includes(type)) return { ...rest, type, input: JSON.stringify(input) };
+    if (UNSUPPORTED.includes(type)) throw unsupported(field, textOf(type));
     if (isDocument(value as JsonObject)) media.push({ type: 'document' });
     const image = imageOf(value as JsonObject);
     if (image === undefined) return value;
@@ -96,8 +98,17 @@ export function measured(role: ChatRole, message: JsonValue, field: string): Cha
 }
 
 const UNBOUNDED: readonly string[] = ['file_id', 'file_url'];
-/** Types of the parts of a message that contain audio; servers other than OpenAI also accept `audio_url`. */
-const AUDIO: readonly unknown[] = ['input_audio', 'audio_url'];
+/**
+ * Types of the parts of a message that contain audio or video, and names of the fields that contain it. Some servers
+ * other than OpenAI accept the types with a URL, and infer the type of a part from its field.
+ */
+const UNSUPPORTED: readonly unknown[] = ['input_audio', 'audio_url', 'video_url'];
+/** Types of the parts of a message that contain the arguments of a tool call as an object. */
+const TOOL_USES: readonly unknown[] = ['tool_use', 'server_tool_use', 'mcp_tool_use'];
+
+function unsupported(field: string, name: string): InvalidRequestError {
+  return notAllowed(`${field}: ${name}`, 'is not supported');
+}
 
 /** Whether a part of a message in any dialect contains a file that is neither text nor an image, such as a PDF. */
 function isDocument({ type, source }: JsonObject): boolean {
