@@ -86,6 +86,8 @@ describe('captured content', () => {
     ['ends in a hyphen again and again', 'eyJ-'.repeat(1_000_000)],
     ['looks like the first part of a JWS', `${'eyJ-'.repeat(1_000)}.${'a'.repeat(1_000_000)}`],
     ['looks like the scheme of a URL', 'a.'.repeat(2_000_000)],
+    ['looks like several parts of a JWS', 'eyJ-eyJ.'.repeat(500_000)],
+    ['looks like a list of URLs', '://a:'.repeat(500_000)],
     ['looks like a list of JSON', `[${'0,'.repeat(2_000_000)}0]`],
   ])('takes little time for a long text that %s (BD-1, BD-2)', (_, content) => {
     const result: ChatPart = { type: 'tool_result', id: 'u', content, isError: false };
@@ -116,5 +118,16 @@ describe('captured content', () => {
     const url = `postgres://writ:${'hunter22'.repeat(200)}@db/writ`;
     const captured = input(text(`${keys}${url}${' x'.repeat(10_000)}`));
     expect(captured).not.toContain('hunter22');
+  });
+
+  it.each([
+    ['the claims of a JWS', `eyJhbGciOiJSUzI1NiJ9.eyJ${'claim'.repeat(2_000)}.c2ln`, 'claim'],
+    ['the header of a JWS', `eyJ${'header'.repeat(2_000)}.eyJzdWIiOiJhIn0.c2ln`, 'header'],
+    ['a JWS after a name', `a-b-eyJhbGciOiJSUzI1NiJ9.eyJ${'claim'.repeat(2_000)}.c2ln`, 'claim'],
+    ['a password in a URL', `postgres://writ:${'hunter22'.repeat(1_000)}@db/writ`, 'hunter22'],
+  ])('redacts %s also when the searched part ends within it (SYS-6)', (_, secret, part) => {
+    const captured = input(text(`${'x '.repeat(1_500)}${secret}${' x'.repeat(10_000)}`));
+    expect(captured).not.toContain(part);
+    expect(captured).toContain('characters omitted');
   });
 });

@@ -6,7 +6,8 @@ const MAX_TEXT = 4_096;
 const MAX_SEARCHED = 2 * MAX_TEXT;
 /**
  * Length of the end of the searched part that is omitted if the text continues, because the text may be cut within a
- * secret, which is then not recognized.
+ * secret, which is then not recognized. Longer than the beginning by which {@link SECRETS} and {@link CUT_SECRETS}
+ * recognize a secret.
  */
 const CUT_MARGIN = 2_048;
 /**
@@ -38,6 +39,13 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
     /((?:password|passphrase|secret|token|api[_-]?key|access[_-]?key)["']?\s*[:=]\s*["']?)[^\s"',;&]+/gi,
     `$1${REDACTED}`,
   ],
+];
+
+/** Patterns of secrets that are recognized by their end, for a text that is cut within one; linear like the others. */
+const CUT_SECRETS: typeof SECRETS = [
+  // The first part, or the first two parts, of a JWS.
+  [/(?<![\w-])(?=[\w-]+(?:\.[\w-]*)?$)([\w-]*?\b)eyJ[\w-]{5,}(?:\.[\w-]*)?$/, `$1${REDACTED}`],
+  [/(:\/\/[^\s/:@]*:)[^\s/@]+$/, `$1${REDACTED}`],
 ];
 
 /** Returns messages as JSON in the format of the GenAI conventions, redacted and truncated. */
@@ -118,8 +126,9 @@ function shortened(text: string): string {
   if (isJson && text.length > MAX_JSON) return omitting('', text.length);
   const known = (isJson ? redactedJson(text) : undefined) ?? text;
   const searched = known.slice(0, MAX_SEARCHED);
-  const clean = SECRETS.reduce((rest, [form, kept]) => rest.replace(form, kept), searched);
   const rest = known.length - searched.length;
+  const secrets = rest === 0 ? SECRETS : [...CUT_SECRETS, ...SECRETS];
+  const clean = secrets.reduce((found, [form, kept]) => found.replace(form, kept), searched);
   const complete = rest === 0 ? clean.length : Math.max(0, clean.length - CUT_MARGIN);
   const length = Math.min(MAX_TEXT, complete);
   return omitting(clean.slice(0, length), clean.length - length + rest);
