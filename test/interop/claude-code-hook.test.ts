@@ -60,9 +60,11 @@ async function hook(
   { url, token }: Pick<McpRun, 'url' | 'token'>,
   body: object | string,
   headers: Readonly<Record<string, string>> = {},
+  signal?: AbortSignal,
 ): Promise<HookOutput> {
   const response = await fetch(new URL('/hooks/claude-code', url), {
     method: 'POST',
+    signal: signal ?? null,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
@@ -195,6 +197,48 @@ describe('the hook of Claude Code', () => {
         .map((line) => JSON.parse(line) as JsonObject)
         .filter(({ msg }) => msg === 'hook of an external agent failed');
     await expect.poll(logged).toMatchObject([{ err: { reason: 'BODY_TOO_LARGE' } }]);
+  });
+
+  it('logs no warning for requests that are not authenticated, of an ended run, or disconnected (AP-5, BD-1)', async () => {
+    const lines: string[] = [];
+    const test = await refundPlatform({
+      files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY },
+      env: { WRIT_LOG_LEVEL: 'debug' },
+      onLogLine: (line) => void lines.push(line),
+    });
+    const run = await startMcpRun(test);
+    const logged = () =>
+      lines
+        .map((line) => JSON.parse(line) as JsonObject)
+        .filter(({ msg }) => /^hook of an external|^result of a client tool/.test(String(msg)))
+        .map(({ level, msg, err }) => `${level} ${msg}: ${(err as JsonObject).reason}`);
+    const client = new AbortController();
+    const waiting = hook(run, preToolUse(REMOVE), {}, client.signal);
+    await pendingApproval(test, run.runId);
+    client.abort();
+    await expect(waiting).rejects.toThrow();
+    await expect.poll(logged).toEqual(['debug hook of an external agent failed: INTERNAL']);
+    const none = { ...run, token: 'none' };
+    await hook(none, preToolUse({ command: 'ls' }));
+    const report = preToolUse({ command: 'ls' }, { hook_event_name: 'PostToolUse' });
+    await fetch(new URL('/hooks/claude-code', run.url), {
+      method: 'POST',
+      body: JSON.stringify(report),
+    });
+    await test.client.runs.closeRun({ requestId: newId('req'), runId: run.runId });
+    const reasonOf = async () =>
+      (await hook(run, preToolUse({ command: 'ls' }))).permissionDecisionReason;
+    await expect.poll(reasonOf).toMatch(/has ended/);
+    await expect
+      .poll(() => new Set(logged()))
+      .toEqual(
+        new Set([
+          'debug hook of an external agent failed: INTERNAL',
+          'debug hook of an external agent failed: TOKEN_MISSING',
+          'debug result of a client tool not recorded: TOKEN_MISSING',
+          'debug hook of an external agent failed: RUN_ENDED',
+        ]),
+      );
   });
 
   it('denies calls that are not approved, not valid or not allowed, always with status 200 (AP-5)', async () => {

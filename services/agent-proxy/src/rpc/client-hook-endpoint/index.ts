@@ -1,4 +1,10 @@
-import { InvalidRequestError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
+import {
+  InvalidRequestError,
+  isWritError,
+  type JsonObject,
+  type WritError,
+  wrapUnknown,
+} from '@writ/kernel';
 import type { WebHook, WebRequest, WebResponse } from '@writ/rpc/edge';
 import { authorize } from '../../app/access/authorize.ts';
 import { recordClientResult } from '../../app/client-tools/record-result.ts';
@@ -33,19 +39,22 @@ const TIMEOUT_HEADER = 'x-writ-hook-timeout';
 const DEFAULT_TIMEOUT_S = 60;
 /** Margin between the response and the timeout of the client, in seconds. */
 const MARGIN_S = 10;
+/** Reasons of errors that requests of a run cause in normal operation. */
+const ROUTINE: readonly string[] = ['RUN_ENDED', 'HALTED', 'TOO_MANY_REQUESTS'];
 
 /**
  * The hook endpoint: Claude Code and Codex send each tool call before they execute it, and follow the answer (AP-5). A
  * failed review is logged and answered with 200 and `deny`, because the client executes the call after any other
  * status. The clients also send the result of an executed call; a failure to record it is logged and answered with 200
  * and an empty object. A hook whose body cannot be read gets `deny`, because its event is unknown; after the execution
- * of the call, this answer has no effect.
+ * of the call, this answer has no effect. Failures are logged at `debug` after the client has disconnected.
  */
 export function hookEndpoint(context: ProxyContext): WebHook {
   const { log } = context.telemetry;
-  const failed = (thrown: unknown): JsonObject => {
-    const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
-    if (error.kind !== 'cancelled') log.warn({ err: error }, 'hook of an external agent failed');
+  const failed = (thrown: unknown, { destroyed }: WebResponse): JsonObject => {
+    const error = errorOf(thrown);
+    const level = destroyed ? 'debug' : levelOf(error);
+    log[level]({ err: error }, 'hook of an external agent failed');
     return hookAnswer({ decision: 'deny', reason: error.message });
   };
   return (request, response) => {
@@ -53,7 +62,7 @@ export function hookEndpoint(context: ProxyContext): WebHook {
     const client = Object.hasOwn(CLIENTS, path) ? CLIENTS[path] : undefined;
     if (client === undefined) return false;
     void serve(context, client, request, response)
-      .catch(failed)
+      .catch((error: unknown) => failed(error, response))
       .then((answer) => {
         if (!response.destroyed) sendJson(response, answer);
       });
@@ -100,10 +109,25 @@ async function recordResult(
   try {
     const { key } = await authorize(context, { headers });
     await recordClientResult(context, key, hookedResultOf(body));
-  } catch (error) {
-    context.telemetry.log.warn({ err: error }, 'result of a client tool not recorded');
+  } catch (thrown) {
+    const error = errorOf(thrown);
+    const level = levelOf(error);
+    context.telemetry.log[level]({ err: error }, 'result of a client tool not recorded');
   }
   return {};
+}
+
+function errorOf(thrown: unknown): WritError {
+  return isWritError(thrown) ? thrown : wrapUnknown(thrown);
+}
+
+/**
+ * Returns the level at which a failed request is logged: `debug` for invalid credentials and for errors of normal
+ * operation, because clients can cause any number of them (BD-1).
+ */
+function levelOf({ kind, reason }: WritError): 'debug' | 'warn' {
+  const isDenied = kind === 'unauthenticated' || kind === 'permission_denied';
+  return isDenied || kind === 'cancelled' || ROUTINE.includes(reason) ? 'debug' : 'warn';
 }
 
 function assertPost({ method }: WebRequest): void {
