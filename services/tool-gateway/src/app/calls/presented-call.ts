@@ -1,7 +1,13 @@
 import type { MessageShape } from '@bufbuild/protobuf';
 import type { CallToolRequestSchema } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { assertServesTenant, checkWrit, servesTenant } from '@writ/identity';
-import { derivedId, isWritError, PermissionDeniedError, sha256Hex } from '@writ/kernel';
+import {
+  derivedId,
+  isWritError,
+  PermissionDeniedError,
+  sha256Hex,
+  wrapUnknown,
+} from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
 import type { Logger } from '@writ/telemetry';
 import type { GatewayContext } from '../../context.ts';
@@ -131,7 +137,9 @@ async function keepRefusal(store: GatewayStore, refusal: Refusal, log: Logger): 
     const isKept = await store.transaction((trx) => insertRefusal(trx, refusal));
     if (!isKept) log.error({ tenant }, 'refusal log full; dropping refused attempts');
   } catch (error) {
-    const reason = isWritError(error) ? error.reason : 'INTERNAL';
-    log.error({ tenant, refusal_id, reason }, 'failed to store a refused attempt; dropping it');
+    const { kind, reason } = isWritError(error) ? error : wrapUnknown(error);
+    const cause = kind === 'internal' ? { err: error } : {};
+    const fields = { tenant, refusal_id, reason, ...cause };
+    log.error(fields, 'failed to store a refused attempt; dropping it');
   }
 }
