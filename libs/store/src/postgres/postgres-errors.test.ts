@@ -43,14 +43,14 @@ it('passes constraint violations through (SYS-4)', () => {
   expect(translatePostgresError(violation, 'the database', 'db:5432')).toBe(violation);
 });
 
-it('reports every error that prevents a session of an open store as an unavailable database (SYS-4)', () => {
+it('reports an error that prevents a session of an open store as an unavailable database, and its text in the cause (SYS-3, SYS-4)', () => {
   const translate = (error: Error) => translateSessionError(error, 'Schema x', 'db:5432');
   const rejected = withCode('28P01');
   expect(translate(rejected)).toMatchObject({
     reason: 'STORE_UNREACHABLE',
     message: 'Schema x is unavailable: no session can be opened (SQLSTATE 28P01).',
     metadata: { sqlstate: '28P01' },
-    cause: { message: 'The PostgreSQL server is db:5432.', cause: rejected },
+    cause: { message: 'The PostgreSQL server is db:5432: write 28P01', cause: rejected },
   });
   const tooOld = new PreconditionError('STORE_POSTGRES_TOO_OLD', 'Too old.', {
     server_version: '1',
@@ -59,6 +59,12 @@ it('reports every error that prevents a session of an open store as an unavailab
     reason: 'STORE_UNREACHABLE',
     message: 'Schema x is unavailable: no session can be opened.',
     metadata: { server_version: '1' },
+    cause: { message: 'The PostgreSQL server is db:5432: Too old.' },
   });
   expect(translate(withCode('53100'))).toMatchObject({ reason: 'STORE_DISK_FULL' });
+});
+
+it('reports a corrupt database that prevents a session as corrupt (SYS-4)', () => {
+  const corrupt = translateSessionError(withCode('XX001'), 'Schema x', 'db:5432');
+  expect(corrupt).toMatchObject({ kind: 'data_loss', reason: 'STORE_CORRUPT' });
 });

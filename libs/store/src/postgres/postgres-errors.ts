@@ -51,7 +51,7 @@ export function translatePostgresError(error: unknown, label: string, server: st
       state?.startsWith('53') === true
         ? `is unavailable: ${LACKS[state] ?? 'the PostgreSQL server has too few resources'}`
         : `is unreachable${reasonOf(error)}`;
-    return unreachable(`${label} ${sentence}.`, metadata, server, error);
+    return unreachable(`${label} ${sentence}.`, metadata, `${server}.`, error);
   }
   switch (state) {
     case '55P03':
@@ -99,13 +99,15 @@ export function translatePostgresError(error: unknown, label: string, server: st
 }
 
 /**
- * Translates an error that prevents a store that is already open from opening another session. Errors that
- * `translatePostgresError` leaves unchanged, such as a changed password, become STORE_UNREACHABLE, so that callers
- * retry until the operator has corrected the cause.
+ * Translates an error that prevents a store that is already open from opening another session. Errors that the operator
+ * can correct while the service runs, such as a changed password, become STORE_UNREACHABLE, so that callers retry; the
+ * cause contains their text, because callers do not receive it and a log line about an outage contains only the first
+ * cause. A full disk and a corrupt database remain what they are.
  */
 export function translateSessionError(error: unknown, label: string, server: string): unknown {
   const translated = translatePostgresError(error, label, server);
-  if (translated instanceof UnavailableError || isDiskFull(translated)) return translated;
+  const keepsReason = translated instanceof UnavailableError || translated instanceof DataLossError;
+  if (keepsReason || isDiskFull(translated)) return translated;
   const metadata = isWritError(translated)
     ? translated.metadata
     : { sqlstate: String(sqlStateOf(translated)) };
@@ -114,7 +116,8 @@ export function translateSessionError(error: unknown, label: string, server: str
   const sentence = STANDBY.has(sqlstate)
     ? 'is on a standby server, which accepts no writes'
     : `is unavailable: no session can be opened${code}`;
-  return unreachable(`${label} ${sentence}.`, metadata, server, error);
+  const text = error instanceof Error ? error.message : String(error);
+  return unreachable(`${label} ${sentence}.`, metadata, `${server}: ${text}`, error);
 }
 
 /**
@@ -127,14 +130,15 @@ export function translateBeginError(error: unknown, label: string, server: strin
     : translatePostgresError(error, label, server);
 }
 
+/** @param details host and port of the server, and what else is only for the log */
 function unreachable(
   message: string,
   metadata: ErrorMetadata,
-  server: string,
+  details: string,
   cause: unknown,
 ): UnavailableError {
   return new UnavailableError('STORE_UNREACHABLE', message, metadata, {
-    cause: new Error(`The PostgreSQL server is ${server}.`, { cause }),
+    cause: new Error(`The PostgreSQL server is ${details}`, { cause }),
   });
 }
 

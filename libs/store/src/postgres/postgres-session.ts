@@ -88,7 +88,7 @@ export class PostgresSession {
   /**
    * Opens a session of an open store; `setup` contains additional SQL statements to run at its start.
    * @throws UnavailableError STORE_BUSY; STORE_UNREACHABLE, also if the server rejects the session, for example after a
-   *   change of the password; OverloadedError STORE_DISK_FULL
+   *   change of the password; OverloadedError STORE_DISK_FULL; DataLossError STORE_CORRUPT
    */
   static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
     return await PostgresSession.#connect(settings, setup, translateSessionError);
