@@ -37,10 +37,9 @@ export function authoritiesOf(
   options: ClientOptions,
   { env }: Pick<CliIo, 'env'>,
 ): string | undefined {
-  const caFile = options.caFile ?? env.WRIT_CA_FILE ?? '';
-  if (caFile === '') return undefined;
+  if (caFileOf(options, env) === '') return undefined;
   const baseUrl = addressOf(options, { env });
-  if (baseUrl.startsWith('https:')) return readAuthorities(caFile);
+  if (baseUrl.startsWith('https:')) return readAuthorities(options, { env });
   throw new InvalidRequestError(
     'CLEARTEXT_ADDRESS',
     `${baseUrl} is a cleartext address. Use https, or remove --ca-file and WRIT_CA_FILE.`,
@@ -53,7 +52,7 @@ export function authoritiesOf(
  * @throws InvalidRequestError INVALID_ADDRESS
  */
 export function addressOf(options: ClientOptions, { env }: Pick<CliIo, 'env'>): string {
-  const isTls = (options.caFile ?? env.WRIT_CA_FILE ?? '') !== '';
+  const isTls = caFileOf(options, env) !== '';
   return baseUrlOf(options.address ?? (env.WRIT_ADDRESS || devAddress(env)), isTls);
 }
 
@@ -115,7 +114,20 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
 
-function readAuthorities(file: string): string {
+function caFileOf({ caFile }: ClientOptions, env: CliIo['env']): string {
+  return caFile ?? env.WRIT_CA_FILE ?? '';
+}
+
+/**
+ * Like `authoritiesOf`, for a server other than the edge: the address of the edge may be cleartext.
+ * @throws InvalidRequestError INVALID_TLS_FILE
+ */
+export function readAuthorities(
+  options: ClientOptions,
+  { env }: Pick<CliIo, 'env'>,
+): string | undefined {
+  const file = caFileOf(options, env);
+  if (file === '') return undefined;
   const fault = (why: string, cause?: unknown) =>
     new InvalidRequestError('INVALID_TLS_FILE', `${file} ${why}.`, { field: 'ca-file' }, { cause });
   try {

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
@@ -133,6 +135,46 @@ describe('writ doctor', () => {
       /^error +The certificate of WRIT_AGENT_PROXY_URL=https:.* is rejected \(\w+\)\. .*--ca-file/m,
     );
     expect(without.exit).toBe(1);
+  });
+
+  it('checks agent-proxy with --ca-file if the address of the platform is cleartext (SYS-3, SYS-6)', async () => {
+    const { folder } = await createProject();
+    const { caFile, certFile, keyFile } = await generateTestCertificates(join(folder, 'tls'));
+    const test = await startTestPlatform({
+      env: {
+        WRIT_AGENT_PROXY_TLS_CERT_FILE: certFile('agent-proxy'),
+        WRIT_AGENT_PROXY_TLS_KEY_FILE: keyFile('agent-proxy'),
+      },
+    });
+    onTestFinished(() => test.close());
+    const { out } = await writ(['doctor', folder, '--ca-file', caFile], {
+      WRIT_ADDRESS: test.platform.edgeUrl,
+      WRIT_DATA: test.dataDir,
+      WRIT_AGENT_PROXY_URL: test.platform.modelBaseUrl,
+    });
+    expect(test.platform.edgeUrl).toMatch(/^http:/);
+    expect(out.join('\n')).toMatch(/^ok +agent-proxy: agent-proxy answers at https:/m);
+  });
+
+  it('advises to replace an expired certificate of agent-proxy (SYS-3)', async () => {
+    const { folder } = await createProject();
+    const { caFile, certFile, keyFile, renew } = await generateTestCertificates(
+      join(folder, 'tls'),
+    );
+    await renew(-60_000);
+    const server = createHttpsServer({
+      cert: readFileSync(certFile('agent-proxy')),
+      key: readFileSync(keyFile('agent-proxy')),
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const { out } = await writ(['doctor', folder, '--ca-file', caFile], {
+      WRIT_AGENT_PROXY_URL: `https://127.0.0.1:${port}/v1`,
+    });
+    expect(out.join('\n')).toMatch(
+      / is rejected \(CERT_HAS_EXPIRED\)\. Replace the certificate\.$/m,
+    );
   });
 
   it('trusts the default authorities for agent-proxy in addition to --ca-file (SYS-3, SYS-6)', async () => {

@@ -6,7 +6,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { getCACertificates } from 'node:tls';
 import { omitUndefined } from '@writ/kernel';
 import type { Finding } from '@writ/platform';
-import { addressOf, authoritiesOf, codeOf, openClient } from '../../client.ts';
+import { addressOf, authoritiesOf, codeOf, openClient, readAuthorities } from '../../client.ts';
 import type { ClientOptions } from '../../client-options.ts';
 import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
@@ -52,7 +52,6 @@ export async function checkPlatform(
  * this status shows that it responds.
  */
 export async function checkAgentProxy(
-  folder: string,
   options: ClientOptions,
   io: Pick<CliIo, 'env'>,
 ): Promise<readonly CheckResult[]> {
@@ -64,7 +63,7 @@ export async function checkAgentProxy(
   ];
   let ca: string | undefined;
   try {
-    if (url.startsWith('https:')) ca = authoritiesOf(options, { env: environmentOf(folder, io) });
+    if (url.startsWith('https:')) ca = readAuthorities(options, io);
   } catch (error) {
     return failed(explain(error));
   }
@@ -77,7 +76,7 @@ export async function checkAgentProxy(
     const code = codeOf(error);
     return failed(
       isCertificateError(code)
-        ? `The certificate of WRIT_AGENT_PROXY_URL=${url} is rejected (${code}). Trust its authority with --ca-file or WRIT_CA_FILE, or replace the certificate.`
+        ? `The certificate of WRIT_AGENT_PROXY_URL=${url} is rejected (${code}). ${certificateAdvice(code)}`
         : `agent-proxy does not answer at WRIT_AGENT_PROXY_URL=${url} (${code}). Start it, or correct the address.`,
     );
   }
@@ -193,6 +192,13 @@ function send(
 /** Whether the code is that of a certificate that this machine rejects, such as UNABLE_TO_VERIFY_LEAF_SIGNATURE. */
 function isCertificateError(code: string): boolean {
   return /^(?!ERR_SSL_).*(CERT|_SIGNATURE)/.test(code);
+}
+
+/** Returns how to fix a rejected certificate. Another trusted authority does not help if the certificate is not valid. */
+function certificateAdvice(code: string): string {
+  if (/EXPIRED|NOT_YET_VALID/.test(code)) return 'Replace the certificate.';
+  if (code.includes('ALTNAME')) return 'Replace the certificate, or correct the address.';
+  return 'Trust its authority with --ca-file, WRIT_CA_FILE or NODE_EXTRA_CA_CERTS, or replace the certificate.';
 }
 
 /** Returns the message of an error in the format of the model endpoint; undefined for another body. */

@@ -16,7 +16,7 @@ export async function diagnose(folder: string, options: DoctorOptions, io: CliIo
   const checks = [
     await checkFolder(folder, io),
     ...(options.platform ? await checkPlatform(folder, options, io) : []),
-    ...(options.platform ? await checkAgentProxy(folder, options, io) : []),
+    ...(options.platform ? await checkAgentProxy(options, io) : []),
     checkDisk(folder, io),
   ];
   const findings = checks.flatMap((check) => check.findings);
