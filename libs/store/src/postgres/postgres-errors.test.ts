@@ -2,6 +2,7 @@ import { PreconditionError } from '@writ/kernel';
 import { expect, it } from 'vitest';
 import {
   endsConnection,
+  translateBeginError,
   translatePostgresError,
   translateSessionError,
 } from './postgres-errors.ts';
@@ -67,4 +68,18 @@ it('reports an error that prevents a session of an open store as an unavailable 
 it('reports a corrupt database that prevents a session as corrupt (SYS-4)', () => {
   const corrupt = translateSessionError(withCode('XX001'), 'Schema x', 'db:5432');
   expect(corrupt).toMatchObject({ kind: 'data_loss', reason: 'STORE_CORRUPT' });
+});
+
+it('reports a standby server only for an SQLSTATE that a standby server returns (SYS-3)', () => {
+  const standby = { message: expect.stringContaining('is on a standby server') };
+  const session = (code: string) => translateSessionError(withCode(code), 'Schema x', 'db:5432');
+  const begin = (code: string) => translateBeginError(withCode(code), 'Schema x', 'db:5432');
+  expect(session('25006')).toMatchObject(standby);
+  expect(begin('25006')).toMatchObject(standby);
+  expect(begin('0A000')).toMatchObject(standby);
+  // A server that does not support LISTEN or a parameter of the session.
+  expect(session('0A000')).toMatchObject({
+    reason: 'STORE_UNREACHABLE',
+    message: 'Schema x is unavailable: no session can be opened (SQLSTATE 0A000).',
+  });
 });

@@ -16,8 +16,10 @@ const LACKS: Readonly<Record<string, string>> = {
   '53300': 'the PostgreSQL server allows no more connections',
   '53400': 'a limit of the PostgreSQL server is exceeded',
 };
-/** SQLSTATEs with which a standby server rejects BEGIN of a transaction that writes, and LISTEN. */
-const STANDBY: ReadonlySet<string | undefined> = new Set(['0A000', '25006']);
+/** SQLSTATE with which a standby server rejects statements that write, and LISTEN. */
+const READ_ONLY = '25006';
+/** SQLSTATE of an unsupported feature; a standby server rejects BEGIN of a transaction that writes with it. */
+const UNSUPPORTED = '0A000';
 const STALE_PLAN = 'cached plan must not change result type';
 
 /** Returns the SQLSTATE of an error; undefined for connection errors, whose codes, such as EPIPE, contain no digit. */
@@ -76,7 +78,7 @@ export function translatePostgresError(error: unknown, label: string, server: st
         metadata,
         cause,
       );
-    case '25006':
+    case READ_ONLY:
       return new InternalError(
         'STORE_READ_ONLY',
         `A write to ${label} was rejected: use store.transaction for writes.`,
@@ -112,22 +114,30 @@ export function translateSessionError(error: unknown, label: string, server: str
     ? translated.metadata
     : { sqlstate: String(sqlStateOf(translated)) };
   const { sqlstate } = metadata;
+  if (sqlstate === READ_ONLY) return onStandby(sqlstate, label, server, error);
   const code = sqlstate === undefined ? '' : ` (SQLSTATE ${sqlstate})`;
-  const sentence = STANDBY.has(sqlstate)
-    ? 'is on a standby server, which accepts no writes'
-    : `is unavailable: no session can be opened${code}`;
+  const sentence = `is unavailable: no session can be opened${code}`;
   const text = error instanceof Error ? error.message : String(error);
   return unreachable(`${label} ${sentence}.`, metadata, `${server}: ${text}`, error);
 }
 
-/**
- * Translates an error of the statements that begin a transaction. A standby server rejects them with the SQLSTATE of an
- * unsupported feature.
- */
+/** Translates an error of the statements that begin a transaction. A standby server rejects them as unsupported. */
 export function translateBeginError(error: unknown, label: string, server: string): unknown {
-  return STANDBY.has(sqlStateOf(error))
-    ? translateSessionError(error, label, server)
-    : translatePostgresError(error, label, server);
+  const translated = translatePostgresError(error, label, server);
+  const state = sqlStateOf(error) ?? '';
+  const isStandby =
+    !(translated instanceof UnavailableError) && (state === READ_ONLY || state === UNSUPPORTED);
+  return isStandby ? onStandby(state, label, server, error) : translated;
+}
+
+function onStandby(
+  sqlstate: string,
+  label: string,
+  server: string,
+  error: unknown,
+): UnavailableError {
+  const message = `${label} is on a standby server, which accepts no writes.`;
+  return unreachable(message, { sqlstate }, `${server}.`, error);
 }
 
 /** @param details host and port of the server, and what else is only for the log */
