@@ -3,6 +3,7 @@ export type { Reading, Variable, VariableOptions } from './env/define-variable.t
 export { parseDuration } from './env/duration.ts';
 export type { Environment, EnvSpec, EnvValues } from './env/env.ts';
 export { declaredVariables, readEnv } from './env/env.ts';
+export { MAX_INTERVAL_MS } from './env/max-interval.ts';
 export { rejectMisspelt } from './env/misspelt-variables.ts';
 export { variable } from './env/variable.ts';
 export { loadFailure } from './load-failure.ts';

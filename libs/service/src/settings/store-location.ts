@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { ConfigError, readEnv, variable } from '@writ/config';
+import { ConfigError, MAX_INTERVAL_MS, readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
 import { isLoopback } from '@writ/rpc';
 import { type DatabaseLimits, readDatabaseLimits } from './database-limits.ts';
@@ -58,8 +58,7 @@ export function readStoreLocation(
     everyMs: variable.duration('WRIT_STORE_MARKER_EVERY', {
       default: 5_000,
       min: 100,
-      // Below the longest delay of a timer: Node reduces a longer one to 1 ms.
-      max: 3_600_000,
+      max: MAX_INTERVAL_MS,
       about: 'how often the store marker of a database in use is updated',
     }),
   });

@@ -1,4 +1,4 @@
-import { type Environment, readEnv, variable } from '@writ/config';
+import { type Environment, MAX_INTERVAL_MS, readEnv, variable } from '@writ/config';
 import { omitUndefined } from '@writ/kernel';
 import {
   LOG_LEVELS,
@@ -60,8 +60,7 @@ export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel):
       metricInterval: variable.integer('OTEL_METRIC_EXPORT_INTERVAL', {
         default: 60_000,
         min: 100,
-        // Below the longest delay of a timer: Node reduces a longer one to 1 ms.
-        max: 86_400_000,
+        max: MAX_INTERVAL_MS,
         about: 'the interval between two exports of metrics in milliseconds',
       }),
       endpoint: endpoint('OTEL_EXPORTER_OTLP_ENDPOINT', 'traces, metrics and logs'),
