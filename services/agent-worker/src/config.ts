@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import { type Environment, readEnv, variable } from '@writ/config';
+import { type Environment, MAX_INTERVAL_MS, readEnv, variable } from '@writ/config';
 import { type AgentDefinition, TOOL_CALL_TIMEOUT_MS } from '@writ/kernel';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
@@ -111,6 +111,7 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
     leaseTtlMs: variable.duration('WRIT_WORKER_LEASE_TTL', {
       default: AGENT_WORKER_DEFAULTS.leaseTtlMs,
       min: 1_000,
+      max: MAX_INTERVAL_MS,
       about: 'time after which the lease of an unresponsive worker expires',
     }),
   });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readEnv, variable, type YamlInput } from '@writ/config';
+import { MAX_INTERVAL_MS, readEnv, variable, type YamlInput } from '@writ/config';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
@@ -66,6 +66,7 @@ export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): Too
       }),
       toolsPollMs: variable.duration('WRIT_TOOLS_POLL', {
         default: TOOL_GATEWAY_DEFAULTS.toolsPollMs,
+        max: MAX_INTERVAL_MS,
         about: 'how often the tools file is checked for changes; 0s disables reloading',
       }),
     },
