@@ -22,6 +22,9 @@ const NONE_RUNS = 'The platform is not running. It starts when a file changes.';
  */
 export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
   const ending = new AbortController();
+  const dataDir = resolve(dev.env.WRIT_DATA || join(dev.folder, '.writ'));
+  // Starts watching before the platform reads the files, so that changes during the start are detected.
+  const changes = watchProject(dev.folder, dataDir, ending.signal);
   const end = (): void => ending.abort();
   process.on('SIGINT', end).on('SIGTERM', end);
   let current: ChildProcess | undefined;
@@ -34,9 +37,6 @@ export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
       ending.abort();
     });
   };
-  const dataDir = resolve(dev.env.WRIT_DATA || join(dev.folder, '.writ'));
-  // Starts watching before the platform reads the files, so that changes during the start are detected.
-  const changes = watchProject(dev.folder, dataDir, ending.signal);
   try {
     current = await replace(undefined, dev, io);
     if (current === undefined) return EXIT.error;

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -46,4 +46,28 @@ it('does not yield files of the data folder in the project (PE-3)', async () => 
   writeFileSync(join(data, 'trust.json'), '{}');
   writeFileSync(join(folder, 'agents.yaml'), 'one');
   expect(await changes.next()).toEqual({ done: false, value: ['agents.yaml'] });
+});
+
+it('does not yield files of a data folder that it reaches through a symbolic link (PE-3)', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-watch-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const project = join(folder, 'project');
+  mkdirSync(project);
+  symlinkSync(project, join(folder, 'link'));
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  // The platform creates the data folder after the watch has started.
+  const changes = watchProject(project, join(folder, 'link', 'data'), stop.signal);
+  mkdirSync(join(project, 'data'));
+  writeFileSync(join(project, 'data', 'trust.json'), '{}');
+  writeFileSync(join(project, 'agents.yaml'), 'one');
+  expect(await changes.next()).toEqual({ done: false, value: ['agents.yaml'] });
+});
+
+it('rejects a data folder that is the project (PE-3)', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-watch-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  expect(() => watchProject(folder, folder, new AbortController().signal)).toThrow(
+    expect.objectContaining({ reason: 'INVALID_FILE' }),
+  );
 });

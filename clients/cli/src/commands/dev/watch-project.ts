@@ -1,7 +1,7 @@
-import { type Dirent, readdirSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { type Dirent, readdirSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fieldsOf } from '@writ/kernel';
+import { fieldsOf, InvalidRequestError } from '@writ/kernel';
 
 const POLL_MS = 300;
 const WATCHED = /\.(ya?ml|[cm]?[jt]s|json)$|^\.env$/;
@@ -17,19 +17,37 @@ const SKIPPED = new Set(['node_modules', 'test', 'package-lock.json']);
  * editor may still be writing. The files are polled because change notifications differ between operating systems and
  * mounts.
  * @param dataDir absolute path of the data folder; it is not watched, because each start of the platform writes to it
+ * @throws InvalidRequestError INVALID_FILE if the data folder is the project
  */
 export function watchProject(
   folder: string,
   dataDir: string,
   signal: AbortSignal,
 ): AsyncGenerator<readonly string[]> {
-  const watched = { folder, dataDir };
+  const watched = { folder: realPathOf(folder), dataDir: realPathOf(dataDir) };
+  if (watched.folder === watched.dataDir)
+    throw new InvalidRequestError(
+      'INVALID_FILE',
+      `The data folder ${dataDir} is the project folder. Set --data or WRIT_DATA to another folder, such as .writ.`,
+      { file: dataDir },
+    );
   return changesSince(stateOf(watched), watched, signal);
 }
 
+/** The folders, as paths without symbolic links. */
 interface Watched {
   readonly folder: string;
   readonly dataDir: string;
+}
+
+/** Returns the path without symbolic links. If it does not exist, the links of its nearest existing parent are followed. */
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if (fieldsOf(error).code !== 'ENOENT') throw error;
+    return join(realPathOf(dirname(path)), basename(path));
+  }
 }
 
 async function* changesSince(
@@ -59,7 +77,7 @@ function stateOf(watched: Watched, path = '', state = new Map<string, string>())
     if (SKIPPED.has(entry.name) || (entry.name.startsWith('.') && entry.name !== '.env')) continue;
     const file = join(path, entry.name);
     if (entry.isDirectory()) {
-      if (resolve(folder, file) !== dataDir) stateOf(watched, file, state);
+      if (join(folder, file) !== dataDir) stateOf(watched, file, state);
     } else if (WATCHED.test(entry.name)) {
       const found = statSync(join(folder, file), { throwIfNoEntry: false });
       if (found !== undefined) state.set(file, `${found.mtimeMs} ${found.size}`);
