@@ -10,8 +10,9 @@ import { credentialsFor } from './credentials.ts';
 
 /**
  * Sends the decision and new tokens to a suspended agent. Skips an agent that has ended, unless it is a child that this
- * decision ended: only this signal informs its worker, which then replies to the parent (AG-3), until the run ends. If
- * the worker does not know the agent, the order is retried until the reconciler ends the agent (BD-3).
+ * decision ended: only this signal informs its worker, which then replies to the parent (AG-3). If the worker does not
+ * know the agent, the order is retried until the reconciler ends the agent (BD-3), or, for such a child, until the run
+ * ends; the parent then continues after its ask timeout.
  */
 export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
   const { peers, store } = context;
