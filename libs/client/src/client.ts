@@ -27,8 +27,9 @@ export interface WritClientOptions {
   /** Certificate authorities for the edge, in PEM. Default: those of Node. */
   readonly ca?: string;
   /**
-   * Default timeout of unary calls, ms. Default 60,000, which is the maximum of the edge; 0 is no limit. Streams have
-   * no timeout.
+   * Default timeout of unary calls, ms. Default 60,000, which is the maximum of the edge. With 0 the client sets no
+   * limit: the edge still ends a call after 60,000 ms, but a start that is rejected with a retry delay is retried
+   * until it is accepted or the `signal` of the call aborts. Streams have no timeout.
    */
   readonly timeoutMs?: number;
   /**
@@ -46,8 +47,8 @@ export interface WritClientOptions {
   readonly reconnectMs?: number;
   /**
    * Whether startRun and runAgent retry a start that is rejected with a retry delay (START_QUEUE_FULL, RATE_LIMITED):
-   * after one to two times that delay, with the same `requestId`, within the timeout of the call or `timeoutMs`.
-   * Default true.
+   * after one to two times that delay, with the same `requestId`, within the timeout of the call or `timeoutMs`; if it
+   * is 0, without a time limit. Default true.
    */
   readonly retryStarts?: boolean;
   /** Returns the W3C trace context of a call; called for every call. */
