@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,5 +85,19 @@ describe.skipIf(python === '')('the delivery of receipts of the gateway in Pytho
     expect(execFileSync(python, ['-c', DELIVER, folder], options).trim()).toBe(
       'received 2, pending False',
     );
+  });
+
+  it('logs the message of an error of the store, with a stack (TG-8)', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'writ-reports-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const { stderr } = spawnSync(python, ['-c', DELIVER, folder], {
+      cwd: PYTHON_FOLDER,
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
+    expect(stderr).toContain(
+      "receipts were not delivered: OperationalError('database or disk is full')",
+    );
+    expect(stderr).toContain('Traceback');
   });
 });

@@ -38,7 +38,11 @@ async def deliver_reports(
             wait = poll
         except Exception as error:
             wait = min(RETRY_MAX_S, max(wait, POLL_S) * 2)
-            log.warning("receipts were not delivered: %s", type(error).__name__)
+            if isinstance(error, grpc.aio.AioRpcError):
+                log.warning("receipts were not delivered: %s %s", error.code().name, error.details())
+            else:
+                # With the stack, because it can be a defect or a damaged row, which a retry does not repair.
+                log.warning("receipts were not delivered: %r", error, exc_info=True)
 
 
 async def _deliver(store: Store, key: SigningKey, stub: SupervisionServiceStub, delay_s: float) -> bool:
