@@ -3,6 +3,15 @@ import { type Authorized, beginRequest, endRequest } from '../app/access/authori
 import type { RequestInProgress } from '../app/agent/requests-in-progress.ts';
 import type { ProxyContext } from '../context.ts';
 
+/** The reason with which a request is aborted when its client disconnects. */
+export class DisconnectError extends Error {
+  override readonly name = 'DisconnectError';
+
+  constructor() {
+    super('The client disconnected.');
+  }
+}
+
 /**
  * Serves a request of an agent and counts it as in progress until it ends. The request is aborted when the client
  * disconnects before it has received the answer, or does not read the answer.
@@ -18,7 +27,7 @@ export async function serveUntilDisconnect<T>(
   const open = beginRequest(context, authorized);
   closeSlowReader(response, context.config.slowReaderMs);
   response.once('close', () => {
-    if (!response.writableEnded) open.abort(new Error('the client disconnected'));
+    if (!response.writableEnded) open.abort(new DisconnectError());
   });
   try {
     return await work(open);

@@ -22,7 +22,7 @@ import {
 import { codexHookAnswer, codexHookHeadersOf } from '../../wire/codex-hook.ts';
 import { assertHost } from '../assert-host.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
-import { serveUntilDisconnect } from '../serve-until-disconnect.ts';
+import { DisconnectError, serveUntilDisconnect } from '../serve-until-disconnect.ts';
 
 /** The parts of hook handling that differ between clients. */
 interface HookClient {
@@ -39,21 +39,32 @@ const TIMEOUT_HEADER = 'x-writ-hook-timeout';
 const DEFAULT_TIMEOUT_S = 60;
 /** Margin between the response and the timeout of the client, in seconds. */
 const MARGIN_S = 10;
-/** Reasons of errors that requests of a run cause in normal operation. */
-const ROUTINE: readonly string[] = ['RUN_ENDED', 'HALTED', 'TOO_MANY_REQUESTS'];
+/**
+ * Reasons of errors that requests cause in normal operation, or without a valid credential; a client can cause any number
+ * of them (BD-1).
+ */
+const ROUTINE: readonly string[] = [
+  'RUN_ENDED',
+  'HALTED',
+  'TOO_MANY_REQUESTS',
+  'DRAINING',
+  'TOKEN_MISSING',
+  'TOKEN_EXPIRED',
+  'HOST_NOT_ALLOWED',
+];
 
 /**
  * The hook endpoint: Claude Code and Codex send each tool call before they execute it, and follow the answer (AP-5). A
  * failed review is logged and answered with 200 and `deny`, because the client executes the call after any other
  * status. The clients also send the result of an executed call; a failure to record it is logged and answered with 200
  * and an empty object. A hook whose body cannot be read gets `deny`, because its event is unknown; after the execution
- * of the call, this answer has no effect. Failures are logged at `debug` after the client has disconnected.
+ * of the call, this answer has no effect.
  */
 export function hookEndpoint(context: ProxyContext): WebHook {
   const { log } = context.telemetry;
-  const failed = (thrown: unknown, { destroyed }: WebResponse): JsonObject => {
+  const failed = (thrown: unknown): JsonObject => {
     const error = errorOf(thrown);
-    const level = destroyed ? 'debug' : levelOf(error);
+    const level = thrown instanceof DisconnectError ? 'debug' : levelOf(error);
     log[level]({ err: error }, 'hook of an external agent failed');
     return hookAnswer({ decision: 'deny', reason: error.message });
   };
@@ -62,7 +73,7 @@ export function hookEndpoint(context: ProxyContext): WebHook {
     const client = Object.hasOwn(CLIENTS, path) ? CLIENTS[path] : undefined;
     if (client === undefined) return false;
     void serve(context, client, request, response)
-      .catch((error: unknown) => failed(error, response))
+      .catch(failed)
       .then((answer) => {
         if (!response.destroyed) sendJson(response, answer);
       });
@@ -121,13 +132,11 @@ function errorOf(thrown: unknown): WritError {
   return isWritError(thrown) ? thrown : wrapUnknown(thrown);
 }
 
-/**
- * Returns the level at which a failed request is logged: `debug` for invalid credentials and for errors of normal
- * operation, because clients can cause any number of them (BD-1).
- */
-function levelOf({ kind, reason }: WritError): 'debug' | 'warn' {
-  const isDenied = kind === 'unauthenticated' || kind === 'permission_denied';
-  return isDenied || kind === 'cancelled' || ROUTINE.includes(reason) ? 'debug' : 'warn';
+/** Returns the level at which a failed request is logged. */
+function levelOf({ kind, reason, metadata }: WritError): 'debug' | 'warn' {
+  // A service that rejects the token of agent-proxy itself is a fault of the installation.
+  const isInvalid = reason === 'TOKEN_INVALID' && metadata.token !== 'service';
+  return isInvalid || kind === 'cancelled' || ROUTINE.includes(reason) ? 'debug' : 'warn';
 }
 
 function assertPost({ method }: WebRequest): void {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { createTelemetry } from '@writ/telemetry';
 import { shortenFetchTimeouts } from '@writ/testing/faults';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { type Received, serveAnswers } from '../../../test/mcp/answering-server.ts';
 import { toolInvocation } from '../../../test/tool-invocation.ts';
 import { openMcpSource } from './mcp-source.ts';
@@ -47,12 +47,38 @@ it('ends the requests of calls that have timed out, so that they do not accumula
   await expect.poll(() => held.map(({ response }) => response.closed)).not.toContain(false);
 });
 
+it('opens no further request for a call that has timed out, if the server sends event ids (TG-6, BD-1)', async () => {
+  const held: ServerResponse[] = [];
+  const streams: ServerResponse[] = [];
+  const { url } = await serveAnswers(
+    ({ name, response }) => {
+      if (name !== 'build') return false;
+      // An event with an id and without data, after which the SDK opens the stream again.
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('id: 1\nretry: 10\ndata:\n\n');
+      return held.push(response) > 0;
+    },
+    { stream: (response) => streams.push(response) && response.writeHead(405).end() },
+  );
+  const source = sourceAt(url);
+  const answer = await source.invoke(toolInvocation('odd__build', { timeoutMs: 100 }));
+  expect(answer).toMatchObject({ kind: 'lost' });
+  await expect.poll(() => held.map(({ closed }) => closed)).toEqual([true]);
+  const opened = streams.length;
+  // A later call on the same connection is answered, and the SDK has opened no stream for the first one.
+  expect(await source.invoke(toolInvocation('odd__other'))).toMatchObject({ kind: 'output' });
+  expect(streams).toHaveLength(opened);
+});
+
 it('gives up a server that does not complete the handshake (TG-6, BD-1)', async () => {
-  onTestFinished(shortenFetchTimeouts());
   const held: ServerResponse[] = [];
   const { url } = await serveAnswers(() => false, { notified: (response) => held.push(response) });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
   const source = sourceAt(url);
-  await expect(source.offer?.()).rejects.toThrow('unreachable');
-  expect(held.length).toBeGreaterThan(0);
+  const offer = expect(source.offer?.()).rejects.toThrow('unreachable');
+  await expect.poll(() => held.length).toBe(1);
+  vi.advanceTimersByTime(10_000);
+  await offer;
   await source.close();
 });

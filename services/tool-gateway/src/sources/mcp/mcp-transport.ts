@@ -53,11 +53,16 @@ export function createTransport(
     requestInit: { headers: { ...server.headers } },
     fetch: async (url, init) => {
       if (init?.method === 'POST') {
-        const timeoutMs = isToolCall(init) ? callTimeouts.getStore() : undefined;
-        if (timeoutMs === undefined) return limitResponse(await fetch(url, init));
-        const signals = [init.signal ?? [], AbortSignal.timeout(timeoutMs)].flat();
-        const signal = AbortSignal.any(signals);
-        return limitResponse(await fetchLongCall(url, { ...init, signal }));
+        const call = isToolCall(init) ? callSignals.getStore() : undefined;
+        if (call === undefined) return limitResponse(await fetch(url, init));
+        return limitResponse(await fetchLongCall(url, within(init, call)));
+      }
+      // The SDK opens the stream of a call again if it breaks after an event with an id.
+      const call = callSignals.getStore();
+      if (call !== undefined) {
+        // After status 405 the SDK does not try again.
+        if (call.aborted) return new Response(null, { status: 405 });
+        return limitResponse(await fetchLongCall(url, within(init ?? {}, call)));
       }
       // The built-in fetch closes a silent notification stream after 5 minutes, and the SDK opens it again. This
       // replaces a dead connection.
@@ -66,16 +71,22 @@ export function createTransport(
   });
 }
 
-/** The timeouts of the tool calls in flight, ms, by their asynchronous context. */
-const callTimeouts = new AsyncLocalStorage<number>();
+/** The signals that end the requests of the tool calls in flight, by their asynchronous context. */
+const callSignals = new AsyncLocalStorage<AbortSignal>();
 
 /**
- * Makes a tool call with `send`. Its HTTP request ends after `timeoutMs`: the SDK leaves the request of a call that
+ * Makes a tool call with `send`. Its HTTP requests end after `timeoutMs`: the SDK leaves the request of a call that
  * timed out open, and requests to a server that hangs would accumulate. Other requests keep the timeouts of the
  * built-in fetch, 5 minutes.
  */
 export async function withCallTimeout<T>(timeoutMs: number, send: () => Promise<T>): Promise<T> {
-  return await callTimeouts.run(timeoutMs, send);
+  return await callSignals.run(AbortSignal.timeout(timeoutMs), send);
+}
+
+/** Adds `signal` to the signal of a request. */
+function within(init: RequestInit, signal: AbortSignal): RequestInit {
+  const signals = [init.signal ?? [], signal].flat();
+  return { ...init, signal: AbortSignal.any(signals) };
 }
 
 function isToolCall({ body }: RequestInit): boolean {
