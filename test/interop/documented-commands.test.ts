@@ -3,7 +3,8 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
+import { API_KEYS_FILE, openApiKeys, openSigner } from '@writ/identity';
+import { systemClock } from '@writ/kernel';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { describe, expect, it } from 'vitest';
 import { allSnippets, exemptionOf, type Snippet } from '../../scripts/checks/snippets.ts';
@@ -107,6 +108,8 @@ async function variablesOf(
   });
   const keys = openApiKeys({ file: join(test.dataDir, API_KEYS_FILE) });
   const key = await keys.create({ tenant: 'acme', subject: 'ada', roles: ['caller'] });
+  const keyDir = join(test.dataDir, 'keys');
+  const signer = await openSigner({ service: 'tool-gateway', keyDir, clock: systemClock });
   return {
     WRIT_ADDRESS: platform.edgeUrl,
     WRIT_SUPERVISOR_ADDRESS: platform.addresses.supervisor,
@@ -117,6 +120,7 @@ async function variablesOf(
     INSTANCE: agents[0]?.agent?.instance ?? '',
     HALT: halt?.haltId ?? '',
     KEY_ID: keys.list().at(-1)?.id ?? '',
+    SIGNING_KEY: signer.keyId,
     // Pages only export these variables, for programs that this test does not start.
     AGENT_KEY: key,
     TOKEN: 'writ_run_token',

@@ -57,7 +57,7 @@ export function createTransport(
         if (call === undefined) return limitResponse(await fetch(url, init));
         return limitResponse(await fetchLongCall(url, within(init, call)));
       }
-      // The SDK opens the stream of a call again if it breaks after an event with an id.
+      // The SDK reopens the stream of a call that breaks after an event with an id.
       const call = callSignals.getStore();
       if (call !== undefined) {
         // After status 405 the SDK does not try again.
