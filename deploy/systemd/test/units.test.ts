@@ -1,14 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { rejectMisspelt } from '@writ/config';
 import { CORE_SERVICES, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { readProcessSettings } from '@writ/service';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { parse } from 'yaml';
 import { CONFIG_READERS } from '../../config-readers.ts';
 
 const FOLDER = resolve(import.meta.dirname, '..');
+const ROOT = resolve(FOLDER, '../..');
 const read = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 const UNIT = read('writ@.service');
 
@@ -94,5 +96,20 @@ describe('the systemd units', () => {
     expect(UNIT).toMatch(/^CapabilityBoundingSet=$/m);
     for (const name of CORE_SERVICES)
       expect(read('writ.target')).toContain(`Wants=writ@${name}.service`);
+  });
+
+  it('are installed with a tools file whose modules exist (SYS-5)', () => {
+    const page = readFileSync(join(ROOT, 'docs/operations/systemd.md'), 'utf8');
+    const [, script = ''] = /^sed -i '(.+)' \/etc\/writ\/tools\.yaml$/m.exec(page) ?? [];
+    const tools = execFileSync('sed', [script, join(ROOT, 'examples/refund-desk/tools.yaml')]);
+    const { sources } = parse(tools.toString()) as {
+      readonly sources: Readonly<Record<string, { readonly module?: string }>>;
+    };
+    const modules = Object.values(sources).flatMap(({ module }) => module ?? []);
+    expect(modules.length).toBeGreaterThan(0);
+    for (const module of modules) {
+      expect(module).toMatch(/^\/opt\/writ\//);
+      expect(existsSync(module.replace('/opt/writ', ROOT))).toBe(true);
+    }
   });
 });
