@@ -49,7 +49,7 @@ export interface TelemetryOptions {
   readonly internalSpans?: boolean;
   /** Additional span processors, such as {@link InMemorySpans}. */
   readonly spanProcessors?: readonly SpanProcessor[];
-  /** Additional metric readers. */
+  /** Additional metric readers, which select the temporality themselves. */
   readonly metricReaders?: readonly IMetricReader[];
 }
 

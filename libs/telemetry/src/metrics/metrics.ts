@@ -24,8 +24,8 @@ export interface Metrics {
   /** Records a value of a histogram. */
   record(metric: MetricsOfKind<'histogram'>, value: number, labels?: Labels): void;
   /**
-   * Registers `read`, which is called at every export and returns the values of a gauge. When it fails, that export
-   * omits the gauge.
+   * Registers `read`, which is called at every export and returns the values of a gauge. An OTLP export omits label sets
+   * that `read` does not return, and the whole gauge when `read` fails.
    */
   observe(
     metric: MetricsOfKind<'gauge'>,

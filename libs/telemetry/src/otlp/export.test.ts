@@ -1,6 +1,6 @@
 import { type OtlpReceiver, startOtlpReceiver } from '@writ/testing/otlp';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTelemetry, type OtlpTarget, withSpan } from '../index.ts';
+import { createTelemetry, type Observation, type OtlpTarget, withSpan } from '../index.ts';
 
 let receiver: OtlpReceiver;
 
@@ -82,6 +82,60 @@ describe('a collector', () => {
         },
       ]);
       expect(written).toHaveLength(1);
+    },
+  );
+
+  it.each(ways)(
+    'receives no value of a gauge that the last read did not return over %s (SYS-1)',
+    async (protocol, url) => {
+      const telemetry = createTelemetry({
+        service: 'spawn-budget',
+        logLevel: 'silent',
+        otlp: { metrics: { endpoint: url('metrics'), protocol } },
+      });
+      const reads: (() => Observation[])[] = [
+        () => [
+          { value: 3, labels: { 'writ.state': 'holder' } },
+          { value: 1, labels: { 'writ.state': 'paused' } },
+        ],
+        () => [{ value: 9, labels: { 'writ.state': 'waiting' } }],
+        () => {
+          throw new Error('The store is unavailable.');
+        },
+        () => [{ value: 3, labels: { 'writ.state': 'holder' } }],
+      ];
+      telemetry.metrics.observe('slots', () => reads.shift()?.() ?? []);
+      const exported: unknown[] = [];
+      for (let read = 0; read < 5; read += 1) {
+        const seen = receiver.points().length;
+        telemetry.metrics.count('slotChanges');
+        await telemetry.flush();
+        exported.push(
+          receiver
+            .points()
+            .slice(seen)
+            .filter(({ metric }) => metric === 'writ.slots' || metric === 'writ.slots.changes')
+            .map(({ value, attributes }) => [attributes['writ.state'] ?? 'changes', value]),
+        );
+      }
+      expect(exported).toEqual([
+        [
+          ['holder', 3],
+          ['paused', 1],
+          ['changes', 1],
+        ],
+        [
+          ['waiting', 9],
+          ['changes', 2],
+        ],
+        [['changes', 3]],
+        [
+          ['holder', 3],
+          ['changes', 4],
+        ],
+        [['changes', 5]],
+      ]);
+      await telemetry.shutdown();
     },
   );
 });

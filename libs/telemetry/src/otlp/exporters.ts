@@ -1,5 +1,9 @@
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
-import type { ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import {
+  AggregationTemporality,
+  InstrumentType,
+  type ResourceMetrics,
+} from '@opentelemetry/sdk-metrics';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import { LazyExporter } from './lazy-exporter.ts';
@@ -20,13 +24,21 @@ export function traceExporter(target: OtlpTarget, log: Logger): LazyExporter<Rea
   return new LazyExporter({ signal: 'traces', endpoint, load, log });
 }
 
+/** A {@link LazyExporter} of metrics. */
+class LazyMetricExporter extends LazyExporter<ResourceMetrics> {
+  /**
+   * Returns delta for gauges, so that an export contains only the values of the last read: with cumulative temporality,
+   * the SDK repeats the last value of every label set that was ever read. The temporality of a gauge is not exported.
+   */
+  selectAggregationTemporality(type: InstrumentType): AggregationTemporality {
+    return type === InstrumentType.OBSERVABLE_GAUGE
+      ? AggregationTemporality.DELTA
+      : AggregationTemporality.CUMULATIVE;
+  }
+}
+
 /** Creates the exporter of metrics. */
-export function metricExporter(
-  target: OtlpTarget,
-  log: Logger,
-): LazyExporter<ResourceMetrics> & {
-  forceFlush(): Promise<void>;
-} {
+export function metricExporter(target: OtlpTarget, log: Logger): LazyMetricExporter {
   const { endpoint, protocol } = target;
   const load = async () => {
     const { OTLPMetricExporter } = await (protocol === 'grpc'
@@ -34,7 +46,7 @@ export function metricExporter(
       : import('@opentelemetry/exporter-metrics-otlp-proto'));
     return new OTLPMetricExporter(settings(target));
   };
-  return new LazyExporter({ signal: 'metrics', endpoint, load, log });
+  return new LazyMetricExporter({ signal: 'metrics', endpoint, load, log });
 }
 
 /** Creates the exporter of log records. */
