@@ -58,6 +58,36 @@ describe('metrics', () => {
     await telemetry.shutdown();
   });
 
+  it('add up the counts of a gauge whose labels the cap combines (SYS-6)', async () => {
+    const { telemetry, points } = metered();
+    const tenants = Array.from({ length: 103 }, (_, tenant) => ({
+      value: [3, 0, 4][tenant - 100] ?? 1,
+      labels: { 'writ.tenant': `t${tenant}` },
+    }));
+    telemetry.metrics.observe('approvalsOpen', () => tenants);
+    for (let read = 0; read < 2; read += 1) {
+      const open = await points('writ.approvals.open');
+      expect(open).toHaveLength(101);
+      expect(open[0]).toEqual({ value: 1, attributes: { 'writ.tenant': 't0' } });
+      expect(open.at(-1)).toEqual({ value: 7, attributes: { 'writ.tenant': OTHER } });
+    }
+    await telemetry.shutdown();
+  });
+
+  it('never add up the times of a gauge (SYS-6)', async () => {
+    const { telemetry, points } = metered();
+    const peers = Array.from({ length: 102 }, (_, peer) => ({
+      value: 2,
+      labels: { 'writ.peer': `p${peer}` },
+    }));
+    telemetry.metrics.observe('clockOffset', () => peers);
+    expect((await points('writ.clock.offset')).at(-1)).toEqual({
+      value: 2,
+      attributes: { 'writ.peer': OTHER },
+    });
+    await telemetry.shutdown();
+  });
+
   it('report bytes and entries of each cache of the process (SYS-1, CO-2)', async () => {
     const { telemetry, points } = metered();
     const cache = new ByteCache<string>({ name: 'observed', maxBytes: 10_000 });

@@ -24,8 +24,9 @@ export interface Metrics {
   /** Records a value of a histogram. */
   record(metric: MetricsOfKind<'histogram'>, value: number, labels?: Labels): void;
   /**
-   * Registers `read`, which is called at every export and returns the values of a gauge. An OTLP export omits label sets
-   * that `read` does not return, and the whole gauge when `read` fails.
+   * Registers `read`, which is called at every export and returns the values of a gauge. An OTLP export omits label
+   * sets that `read` does not return, and the whole gauge when `read` fails. Counts whose labels the cap makes equal
+   * are added up.
    */
   observe(
     metric: MetricsOfKind<'gauge'>,
@@ -52,6 +53,23 @@ function zeroSeries(service: string, tenant?: string): [MetricKey, Labels][] {
       series = series.flatMap((labels) => values.map((value) => ({ ...labels, [label]: value })));
     return series.map((labels): [MetricKey, Labels] => [key, labels]);
   });
+}
+
+/** Returns whether values of the metric with equal labels can be added: not times, ratios or flags. */
+function isCount({ unit }: MetricRow): boolean {
+  return unit === 'By' || unit.startsWith('{');
+}
+
+/** Adds up the values with equal labels, of which the SDK would export only the last. */
+function addUp<L extends Labels>(observations: readonly { value: number; labels: L }[]) {
+  const sums = new Map<string, { value: number; readonly labels: L }>();
+  for (const { value, labels } of observations) {
+    const key = JSON.stringify(Object.entries(labels).sort());
+    const sum = sums.get(key);
+    if (sum === undefined) sums.set(key, { value, labels });
+    else sum.value += value;
+  }
+  return sums.values();
 }
 
 /** Metrics that are not exported. */
@@ -110,9 +128,12 @@ export function createMetrics(meter: Meter, service: string, caps = new LabelCap
       const gauge = once(key, (name, options) => meter.createObservableGauge(name, options));
       gauge.addCallback(async (result) => {
         try {
-          for (const { value, labels = {} } of await read()) {
-            result.observe(value, caps.bound(labels));
-          }
+          const bounded = (await read()).map(({ value, labels = {} }) => ({
+            value,
+            labels: caps.bound(labels),
+          }));
+          const values = isCount(METRICS[key]) ? addUp(bounded) : bounded;
+          for (const { value, labels } of values) result.observe(value, labels);
         } catch {
           // An unavailable store is reported by its own metrics and logs.
           return;
