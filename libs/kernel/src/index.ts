@@ -115,6 +115,12 @@ export {
 } from './errors/errors.ts';
 export type { ErrorKind, Reason, ReasonInfo, ReasonOf } from './errors/reasons.ts';
 export { ERROR_KINDS, REASONS } from './errors/reasons.ts';
+export {
+  createPrivateFolder,
+  inheritFolderOwner,
+  inheritOwner,
+  keepOwner,
+} from './files/owner.ts';
 export { argsHash, argsHashText } from './json/args-hash.ts';
 export { canonicalJson } from './json/canonical-json.ts';
 export { canonicalDigest, definitionDigest, sha256Hex } from './json/digests.ts';

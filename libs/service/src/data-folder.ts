@@ -1,6 +1,8 @@
 import {
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -10,7 +12,12 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
-import { InvalidRequestError, PreconditionError } from '@writ/kernel';
+import {
+  InvalidRequestError,
+  inheritFolderOwner,
+  inheritOwner,
+  PreconditionError,
+} from '@writ/kernel';
 
 /** The lock of a data folder; one process has it at a time. */
 export interface DataFolderLock {
@@ -110,6 +117,7 @@ function createFolder(folder: string): void {
   if (dirname(folder) !== folder) createFolder(dirname(folder));
   try {
     mkdirSync(folder, { mode: 0o700 });
+    inheritFolderOwner(folder);
   } catch (error) {
     // Another process has created it.
     if (codeOf(error) !== 'EEXIST' || !statSync(folder).isDirectory()) throw error;
@@ -124,6 +132,7 @@ function createFolder(folder: string): void {
 function tryLock(dataDir: string, file: string): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
   try {
+    createLockFile(file);
     database = new DatabaseSync(file, { timeout: 0 });
     database.exec('BEGIN IMMEDIATE');
     return database;
@@ -131,6 +140,22 @@ function tryLock(dataDir: string, file: string): DatabaseSync | undefined {
     database?.close();
     if (isBusy(error)) return undefined;
     throw unusable(dataDir, `${file} cannot be locked`, error);
+  }
+}
+
+/** Creates the file for the owner of the folder, so that a service can lock the file after root has created it. */
+function createLockFile(file: string): void {
+  let handle: number;
+  try {
+    handle = openSync(file, 'ax', 0o600);
+  } catch {
+    // The file already exists, or SQLite reports the error when it opens the file.
+    return;
+  }
+  try {
+    inheritOwner(handle, file);
+  } finally {
+    closeSync(handle);
   }
 }
 

@@ -4,7 +4,6 @@ import {
   fchmodSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -14,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConflictError, InvalidRequestError } from '@writ/kernel';
+import { ConflictError, createPrivateFolder, InvalidRequestError, keepOwner } from '@writ/kernel';
 
 /**
  * Rejected mode bits of a file with secrets: group write and any access by others. Group read is permitted, because
@@ -50,7 +49,7 @@ export function fileStamp(file: string): string | undefined {
   return stat && `${stat.mtimeNs}/${stat.ino}/${stat.size}`;
 }
 
-/** Replaces a file atomically and durably, mode 0600. */
+/** Replaces a file atomically and durably, mode 0600. The file keeps its owner if root replaces it. */
 export function replacePrivate(file: string, text: string): void {
   const draft = writeDraft(file, text);
   try {
@@ -63,7 +62,10 @@ export function replacePrivate(file: string, text: string): void {
   syncFolder(file);
 }
 
-/** Creates a file atomically and durably, mode 0600. Returns false when it already exists. */
+/**
+ * Creates a file atomically and durably, mode 0600. Returns false when it already exists. A file that root creates
+ * belongs to the owner of its folder.
+ */
 export function createPrivate(file: string, text: string): boolean {
   const draft = writeDraft(file, text);
   try {
@@ -122,6 +124,7 @@ function writeDraft(file: string, text: string): string {
     throw badFile(file, `cannot be written (${codeOf(error)})`, error);
   }
   try {
+    keepOwner(handle, file);
     fchmodSync(handle, 0o600);
     writeFileSync(handle, text);
     fsyncSync(handle);
@@ -136,7 +139,7 @@ function writeDraft(file: string, text: string): string {
 
 function createFolder(file: string): void {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    createPrivateFolder(dirname(file));
   } catch (error) {
     throw badFile(dirname(file), `cannot be created (${codeOf(error)})`, error);
   }

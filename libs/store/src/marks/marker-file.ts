@@ -1,7 +1,14 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { InvalidRequestError, isJsonObject, type JsonValue, newId } from '@writ/kernel';
+import {
+  createPrivateFolder,
+  InvalidRequestError,
+  isJsonObject,
+  type JsonValue,
+  keepOwner,
+  newId,
+} from '@writ/kernel';
 import type { StoreMark } from './store-mark.ts';
 
 /** An operator's order to continue with a store that went back in time. */
@@ -38,14 +45,18 @@ export function readMarker(file: string): StoreMarker | undefined {
   return markerFrom(parse(text)) ?? fail(file);
 }
 
-/** Replaces a marker atomically; after a crash the file has either the old or the new content. */
+/**
+ * Replaces a marker atomically; after a crash the file has either the old or the new content. The marker keeps its owner
+ * if root replaces it.
+ */
 export async function writeMarker(file: string, marker: StoreMarker): Promise<void> {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  createPrivateFolder(dirname(file));
   // Replicas in containers may share the folder and have the same process id.
   const draft = `${file}.${newId('draft')}.tmp`;
   try {
     const handle = await open(draft, 'w', 0o600);
     try {
+      keepOwner(handle.fd, file);
       await handle.writeFile(`${JSON.stringify(marker)}\n`);
       await handle.sync();
     } finally {
