@@ -30,6 +30,7 @@ import type { OpenOptions, ServiceConfig, ServiceHost } from './service-host.ts'
 import { variableName } from './settings/names.ts';
 import { MarkKeeper } from './stores/mark-keeper.ts';
 import { StoreAvailability } from './stores/store-availability.ts';
+import { storeLabel } from './stores/store-label.ts';
 import { observeCommits, observeOutbox } from './stores/store-metrics.ts';
 
 /** Opens the resources that every service needs: keys, store with outbox, and listener. */
@@ -149,7 +150,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     if (location?.marker === undefined) return;
     const { marker } = location;
     const service = this.#name;
-    const label = location.dialect === 'sqlite' ? location.file : `schema ${location.schema}`;
+    const label = storeLabel(location);
     const parts = { service, label, location: marker, log: telemetry.log, clock };
     const keeper = new MarkKeeper<DB>(store, parts);
     await keeper.open(onRecovery);

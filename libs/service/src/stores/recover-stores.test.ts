@@ -1,9 +1,10 @@
-import { chownSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@writ/kernel';
 import { readMarker, type StoreMarker, writeMarker } from '@writ/store';
 import { expect, it, onTestFinished } from 'vitest';
+import { lockDataFolder } from '../data-folder.ts';
 import { inspectStores, orderRecovery } from './recover-stores.ts';
 
 const SERVICE = 65_532;
@@ -40,3 +41,41 @@ it.skipIf(process.geteuid?.() !== 0)(
     }
   },
 );
+
+it('leaves a PostgreSQL database to the service, also without the URL of the database (BD-4)', async () => {
+  const dataDir = folder();
+  const file = join(dataDir, 'keys', 'supervisor.store.json');
+  await writeMarker(file, { ...SEEN, store: 'schema supervisor' });
+  expect(inspectStores({}, dataDir)).toMatchObject([{ finding: 'unread', mark: undefined }]);
+});
+
+it('orders the recovery of a PostgreSQL database without a writable data folder (BD-4)', async () => {
+  const markers = folder();
+  // A folder cannot be created in a file, whatever the user; in Kubernetes the data folder is mounted read-only.
+  const dataDir = join(markers, 'file');
+  writeFileSync(dataDir, '');
+  const file = join(markers, 'supervisor.store.json');
+  await writeMarker(file, { ...SEEN, store: 'schema supervisor' });
+  const inspected = inspectStores({ WRIT_STORE_MARKER_DIR: markers }, dataDir);
+  const parts = { dataDir, clock: systemClock, haltId: undefined };
+  const haltId = await orderRecovery(inspected, inspected, parts);
+  expect(readMarker(file)).toMatchObject({ recovery: { haltId } });
+});
+
+it('locks the data folder only for the services with a SQLite file (BD-4, SYS-5)', async () => {
+  const dataDir = folder();
+  const fileOf = (service: string) => join(dataDir, 'keys', `${service}.store.json`);
+  await writeMarker(fileOf('supervisor'), { ...SEEN, store: 'schema supervisor' });
+  await writeMarker(fileOf('tool-gateway'), { ...SEEN, service: 'tool-gateway' });
+  const inspected = inspectStores({}, dataDir);
+  expect(inspected).toMatchObject([{ finding: 'unread' }, { finding: 'missing' }]);
+  const parts = { dataDir, clock: systemClock, haltId: undefined };
+  const supervisor = await lockDataFolder(dataDir, ['supervisor']);
+  await orderRecovery(inspected, inspected, parts);
+  supervisor.release();
+  const gateway = await lockDataFolder(dataDir, ['tool-gateway']);
+  onTestFinished(() => gateway.release());
+  await expect(orderRecovery(inspected, inspected, parts)).rejects.toMatchObject({
+    reason: 'DATA_FOLDER_LOCKED',
+  });
+});

@@ -13,6 +13,7 @@ import {
 } from '@writ/store';
 import { lockDataFolder } from '../data-folder.ts';
 import { readStoreLocation } from '../settings/store-location.ts';
+import { isPostgresLabel } from './store-label.ts';
 
 /**
  * Result of comparing a database with the marker of its service: the latest state, an older copy, another database,
@@ -45,7 +46,8 @@ const HALTED: readonly ServiceName[] = ['supervisor', 'execution-meter', 'tool-g
 
 /**
  * Compares the databases of the services with their markers (BD-4). A service without a marker is omitted; a PostgreSQL
- * database is not read.
+ * database is not read. The marker shows that a database is in PostgreSQL even if `env` lacks its URL, as in the shell of
+ * an operator.
  * @throws ConfigError; InvalidRequestError INVALID_FILE naming a marker; UnavailableError STORE_BUSY, STORE_DISK_FAILED
  */
 export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): InspectedStore[] {
@@ -53,7 +55,8 @@ export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): Inspecte
     const location = readStoreLocation(env, service, dataDir);
     const seen = readMarker(location.marker.file);
     if (seen === undefined) return [];
-    const found = location.dialect === 'sqlite' ? inspectFile(location.file) : 'unread';
+    const isFile = location.dialect === 'sqlite' && !isPostgresLabel(seen.store);
+    const found = isFile ? inspectFile(location.file) : 'unread';
     const mark = typeof found === 'string' ? undefined : found.mark;
     return [{ service, finding: findingOf(found, seen), mark, seen, marker: location.marker }];
   });
@@ -83,17 +86,22 @@ export async function orderRecovery(
   const concerned = inspected.filter(
     (store) => stores.includes(store) || HALTED.includes(store.service),
   );
-  const lock = await lockDataFolder(
-    dataDir,
-    concerned.map(({ service }) => service),
-  );
+  // A service with a PostgreSQL database does not lock the folder, which can be read-only.
+  const files = concerned.filter(({ finding }) => finding !== 'unread');
+  const lock =
+    files.length === 0
+      ? undefined
+      : await lockDataFolder(
+          dataDir,
+          files.map(({ service }) => service),
+        );
   try {
     const haltId = given ?? newId('hlt');
     const recovery = { haltId, orderedAt: clock.now().toISOString() };
     for (const { marker, seen } of concerned) await writeMarker(marker.file, { ...seen, recovery });
     return haltId;
   } finally {
-    lock.release();
+    lock?.release();
   }
 }
 
