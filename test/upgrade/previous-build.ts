@@ -11,7 +11,7 @@ const REPOSITORY = resolve(import.meta.dirname, '../..');
  * tables or messages have changed since that release in a way that prevents it from running side by side with this
  * tree. The changelog lists such changes.
  */
-export const PREVIOUS_COMMIT = '5d77fa605a113e7b772ccdab16558dd2fd255e22';
+export const PREVIOUS_COMMIT = '02535d61c93d843dbe2d8a20074a467b80f829f0';
 
 /** A source tree of another commit that can run. */
 export interface PreviousBuild {
