@@ -3,6 +3,7 @@ import type { ActionSchema } from '@writ/contracts/writ/review/v1/action_pb';
 import type { Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import {
   type EndChildResponse,
   type SpawnChildRequestSchema,
@@ -191,10 +192,10 @@ export class Family {
   }
 
   /** Starts a run and claims its root. */
-  async lead(): Promise<Member> {
+  async lead(retention: HistoryRetention = HistoryRetention.UNSPECIFIED): Promise<Member> {
     const { fakes } = this.supervisor;
     const before = fakes.deliveries.length;
-    const request = { requestId: `start-${before}`, agent: 'lead', goal: 'Find it.' };
+    const request = { requestId: `start-${before}`, agent: 'lead', goal: 'Find it.', retention };
     await this.supervisor.runs().startRun(request);
     await fakes.called(AgentWorkerService.method.deliver, before + 1);
     const delivery = fakes.deliveries[before];

@@ -2,7 +2,10 @@ import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ManualClock } from '@writ/kernel';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { purgeRuns } from '../src/app/run/purge-runs.ts';
+import type { SupervisorContext } from '../src/context.ts';
+import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { Family } from './family.ts';
 import { refundTools } from './refund-tools.ts';
 import { openSecondStore } from './supervisor-under-test.ts';
@@ -101,4 +104,41 @@ it('keeps the digests of the arguments in the trace of a purged child (SUP-4, SV
     .poll(async () => (await audit.listAuditRecords(purges)).records, { interval: 5 })
     .toHaveLength(1);
   expect((await family.ended(lead.runId))?.result?.trace).toEqual(before);
+});
+
+it('deletes the content of the other runs and agents when that of one run cannot be deleted (SUP-4)', async () => {
+  const endedRun = async (retention: HistoryRetention): Promise<string> => {
+    const lead = await family.lead(retention);
+    const child = await lead.child('op-1', 'lead');
+    await child.final('op-1', 'Child-content');
+    await lead.final('op-9', 'Root-content');
+    await family.ended(lead.runId);
+    return lead.runId;
+  };
+  const whole = [await endedRun(HistoryRetention.RUN), await endedRun(HistoryRetention.RUN)];
+  const { PERMANENT } = HistoryRetention;
+  const partial = [await endedRun(PERMANENT), await endedRun(PERMANENT)];
+  const secondStore = await openSecondStore(family.supervisor);
+  onTestFinished(() => secondStore.close());
+  /** The first run that is purged of each kind; all its transactions fail. */
+  const broken = new Map<readonly string[], string>();
+  const transaction: SupervisorStore['transaction'] = async (work, options) => {
+    const runId = options?.run?.runId ?? '';
+    const kind = whole.includes(runId) ? whole : partial;
+    if (!broken.has(kind)) broken.set(kind, runId);
+    if (broken.get(kind) === runId) throw new Error('The transaction timed out.');
+    return await secondStore.transaction(work, options);
+  };
+  const logged: unknown[] = [];
+  const log = { error: ({ run_id }: { run_id: string }) => void logged.push(run_id) };
+  const { db } = secondStore;
+  const config = { purgeAfterMs: 0 };
+  const parts = { store: { db, transaction }, clock, config, telemetry: { log } };
+  await purgeRuns(parts as unknown as SupervisorContext);
+  expect(logged).toEqual([broken.get(whole), broken.get(partial)]);
+  const audit = family.supervisor.as('anna', AuditService);
+  const purged = async (kind: string) =>
+    (await audit.listAuditRecords({ kind })).records.map(({ runId }) => runId);
+  expect(await purged('run_purged')).toEqual(whole.filter((id) => id !== broken.get(whole)));
+  expect(await purged('agent_purged')).toEqual(partial.filter((id) => id !== broken.get(partial)));
 });

@@ -27,26 +27,45 @@ const ENTRIES_AT_ONCE = 64;
 export async function purgeRuns(context: SupervisorContext): Promise<void> {
   const { store, clock, config } = context;
   const endedBy = new Date(clock.now().getTime() - config.purgeAfterMs);
-  for (const run of await runsToPurge(store.db, endedBy, RUNS_AT_ONCE)) {
-    const key = { tenant: run.tenant, runId: run.run_id };
-    await purgeTimeline(context, key);
-    await store.transaction(
-      async (trx) => {
-        const now = clock.now();
-        const current = await loadRun(trx, key);
-        if (current.purged_at !== null) return;
-        await purgeRun(trx, current, now);
-        await purgeResult(trx, key);
-        const { retention, root_instance: instance } = run;
-        const facts = { retention };
-        await appendAudit(trx, { ...key, instance, kind: 'run_purged', facts }, now);
-      },
-      { run: key, background: true },
-    );
+  await purgeEach(context, await runsToPurge(store.db, endedBy, RUNS_AT_ONCE), purgeWholeRun);
+  const partial = await runsWithAgentsToPurge(store.db, endedBy, RUNS_AT_ONCE);
+  await purgeEach(context, partial, purgeAgents);
+}
+
+/** Purges all runs even after an error, because a run that cannot be purged must not block later runs. */
+async function purgeEach(
+  context: SupervisorContext,
+  runs: readonly RunRow[],
+  purge: (context: SupervisorContext, run: RunRow) => Promise<void>,
+): Promise<void> {
+  for (const run of runs) {
+    try {
+      await purge(context, run);
+    } catch (error) {
+      const { tenant, run_id } = run;
+      context.telemetry.log.error({ err: error, tenant, run_id }, 'failed to purge a run');
+    }
   }
-  for (const run of await runsWithAgentsToPurge(store.db, endedBy, RUNS_AT_ONCE)) {
-    await purgeAgents(context, run);
-  }
+}
+
+/** Deletes the content of a run and of all its agents. */
+async function purgeWholeRun(context: SupervisorContext, run: RunRow): Promise<void> {
+  const { store, clock } = context;
+  const key = { tenant: run.tenant, runId: run.run_id };
+  await purgeTimeline(context, key);
+  await store.transaction(
+    async (trx) => {
+      const now = clock.now();
+      const current = await loadRun(trx, key);
+      if (current.purged_at !== null) return;
+      await purgeRun(trx, current, now);
+      await purgeResult(trx, key);
+      const { retention, root_instance: instance } = run;
+      const facts = { retention };
+      await appendAudit(trx, { ...key, instance, kind: 'run_purged', facts }, now);
+    },
+    { run: key, background: true },
+  );
 }
 
 /**
