@@ -6,7 +6,7 @@ import type { SupervisorContext } from '../../context.ts';
 /**
  * Reprioritize: changes the priority of a live agent, which may pause or resume agents of its run (SB-5).
  * @throws PermissionDeniedError OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError
- *   RUN_ENDED; InvalidRequestError REQUEST_ID_REUSED; what spawn-budget throws
+ *   RUN_ENDED; UnavailableError AGENT_NOT_DELIVERED; InvalidRequestError REQUEST_ID_REUSED; what spawn-budget throws
  */
 export function reprioritize(
   context: SupervisorContext,

@@ -601,7 +601,8 @@ export const ControlService: GenService<{
   /**
    * Reprioritize changes the priority of a live agent. In a full pool, a demotion below NORMAL pauses an active agent
    * other than the root if another agent of the run is active or waits for a slot. A promotion to NORMAL or above
-   * resumes a paused agent if a slot is free, or if the paused agent can preempt another agent.
+   * resumes a paused agent if a slot is free, or if the paused agent can preempt another agent. While the run or the
+   * sub-agent is being started, the call fails with UNAVAILABLE (AGENT_NOT_DELIVERED); retry.
    *
    * @generated from rpc writ.control.v1.ControlService.Reprioritize
    */
