@@ -84,18 +84,25 @@ export async function claimNotification(
   return numUpdatedRows > 0n;
 }
 
-/** Records how an attempt ended. */
+/**
+ * Records how the claimed attempt of a row ended. Returns false, and records nothing, if the notification has ended; a
+ * failure is also not recorded if another replica has claimed the next attempt, because that attempt decides.
+ */
 export async function saveNotification(
   trx: SupervisorTransaction,
-  { notification_id }: Pick<NotificationRow, 'notification_id'>,
-  changes: Partial<Pick<NotificationRow, 'state' | 'problem' | 'next_attempt_at'>>,
-): Promise<void> {
-  await trx
+  { notification_id, attempts }: Pick<NotificationRow, 'notification_id' | 'attempts'>,
+  changes: Pick<NotificationRow, 'state' | 'problem' | 'next_attempt_at'>,
+): Promise<boolean> {
+  let query = trx
     .updateTable('notifications')
     .set(changes)
     .where('notification_id', '=', notification_id)
-    .execute();
+    .where('state', '=', sql.lit('open'));
+  if (changes.state !== 'delivered') query = query.where('attempts', '=', attempts + 1);
+  const { numUpdatedRows } = await query.executeTakeFirst();
+  if (numUpdatedRows === 0n) return false;
   noteChange(trx, 'notification-attempts');
+  return true;
 }
 
 /** Deletes the notifications that ended and were created before a time. */

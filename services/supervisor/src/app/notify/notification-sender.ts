@@ -167,10 +167,11 @@ export class NotificationSender {
     const attempt = row.attempts + 1;
     const state = stateAfter(attempt, problem);
     const next = new Date(clock.now().getTime() + retryDelayMs(attempt, config.notifyRetryMs));
-    await store.transaction(
+    const isRecorded = await store.transaction(
       (trx) => saveNotification(trx, row, { state, problem: problem ?? '', next_attempt_at: next }),
       { resource: RESOURCE, background: true },
     );
+    if (!isRecorded) return;
     const { notification_id: id, tenant, endpoint } = row;
     const fields = { notification_id: id, tenant, endpoint, attempt };
     const result = state === 'open' ? 'retried' : state;
