@@ -79,6 +79,7 @@ export function scriptedContext({ manifest, answers = [], outcomes = [], history
       return next(outcomes, 'outcome');
     },
     reply: unscripted,
+    hasRecordedProposal: () => false,
     spawn: unscripted,
     ask: unscripted,
     handOff: unscripted,

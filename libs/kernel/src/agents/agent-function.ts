@@ -158,7 +158,8 @@ export interface AgentOperations {
    * Proposes the tool calls of a model's answer, one after the other, and returns their results as the next turn. A
    * rejected or failed call becomes an error result with the reason. Rejected calls count toward `max_refusals`. The
    * agent ends when this limit is exceeded; with `on_refusal: stop`, at the first rejected call; and always when a
-   * limit, the budget or the deadline of the run stops a call, or when the outcome of a call is unknown (AG-10).
+   * limit, the budget or the deadline of the run stops a call, or when the outcome of a call is unknown (AG-10). The
+   * calls after the one at which the agent ends are not proposed.
    */
   useTools(answer: ModelAnswered): Promise<ChatTurn>;
 

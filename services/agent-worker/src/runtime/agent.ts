@@ -178,6 +178,12 @@ export interface AgentContext {
   ): Promise<ProposalOutcome>;
 
   /**
+   * Whether the journal contains a proposal that this context, or a branch of it, has not requested yet. Depends on how
+   * much of the journal is replayed: use it only to decide whether the agent stops here or first replays the proposal.
+   */
+  hasRecordedProposal(): boolean;
+
+  /**
    * Delegates a task to an agent in the manifest's sub_agents, after review. Does not wait for the child's reply
    * (SUP-9).
    */

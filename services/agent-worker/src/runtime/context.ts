@@ -188,6 +188,11 @@ export class RuntimeContext implements AgentContext {
     return await this.propose({ action: { kind: 'final', answer }, ...options });
   }
 
+  hasRecordedProposal(): boolean {
+    const { journal, cursor } = this.#scope;
+    return journal.hasProposalAfter(cursor);
+  }
+
   async spawn(agent: string, task: string, options: SpawnOptions = {}): Promise<SpawnOutcome> {
     return await this.#operations.guarded(() => spawn(this.#scope, agent, task, options));
   }

@@ -89,7 +89,7 @@ export class ChatLoop {
     const { text, toolUses = [], callId } = answer;
     this.#conversation.add({ role: 'assistant', text, ...(toolUses.length > 0 && { toolUses }) });
     if (toolUses.length === 0) return await this.#finish(text, callId);
-    const outcomes = await this.#toolbox.use(this.#ctx, toolUses, callId);
+    const outcomes = await this.#toolbox.use(this.#ctx, toolUses, callId, this.#refusals);
     for (const { refusal } of outcomes) if (refusal !== undefined) this.#refusals.take(refusal);
     this.#conversation.add({ role: 'tool', results: outcomes.map(({ result }) => result) });
     return false;

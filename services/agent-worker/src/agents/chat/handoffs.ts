@@ -2,7 +2,7 @@ import { isJsonObject, type JsonValue } from '@writ/kernel';
 import type { SubAgent } from '../../domain/agent/manifest.ts';
 import type { ToolOffer, ToolUse } from '../../domain/calls/model-call.ts';
 import type { AgentContext, HandoffOutcome } from '../../runtime/agent.ts';
-import { callTool, errorResult, type Toolbox, type UseOutcome } from './toolbox.ts';
+import { callTool, endsTurn, errorResult, type Toolbox, type UseOutcome } from './toolbox.ts';
 
 const HANDOFF = 'handoff_';
 
@@ -24,20 +24,26 @@ export const handoffTools: Toolbox = {
     return [...(await ctx.tools()), ...ctx.manifest.subAgents.map(offerOf)];
   },
 
-  async use(ctx, uses, modelCallId) {
+  async use(ctx, uses, modelCallId, refusals) {
     const targets = new Set(ctx.manifest.subAgents.map(({ name }) => `${HANDOFF}${name}`));
     const handoffs = uses.filter(({ tool }) => targets.has(tool));
     const outcomes = new Map<ToolUse, UseOutcome>();
+    const isOver = (at: AgentContext) => endsTurn(at, refusals, [...outcomes.values()]);
     for (const use of uses) {
       if (handoffs.includes(use)) continue;
+      if (isOver(ctx)) break;
       outcomes.set(use, await callTool(ctx, use, modelCallId));
     }
-    const done = await ctx.all(
-      handoffs.map((use) => (branch: AgentContext) => handOff(branch, use)),
-    );
-    for (const [index, use] of handoffs.entries()) {
-      const outcome = done[index];
-      if (outcome !== undefined) outcomes.set(use, outcome);
+    if (!isOver(ctx)) {
+      const done = await ctx.all(
+        handoffs.map((use) => async (branch: AgentContext) => {
+          return isOver(branch) ? undefined : await handOff(branch, use);
+        }),
+      );
+      for (const [index, use] of handoffs.entries()) {
+        const outcome = done[index];
+        if (outcome !== undefined) outcomes.set(use, outcome);
+      }
     }
     return uses.flatMap((use) => outcomes.get(use) ?? []);
   },

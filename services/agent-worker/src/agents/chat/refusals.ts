@@ -29,10 +29,18 @@ export class Refusals {
 
   /** Counts a refusal. Returns if the model may see the refusal and continue; otherwise stops the agent. */
   take(stop: Stop): void {
-    const { onRefusal = this.#default, limits } = this.#ctx.manifest;
     this.#count += 1;
-    const isTooMuch = this.#count > (limits.maxRefusals ?? DEFAULT_MAX_REFUSALS);
-    if (onRefusal === 'stop' || isTooMuch || !isReportableToModel(stop.stopReason))
-      this.#ctx.stop(stop);
+    if (this.#endsAgent(stop, this.#count)) this.#ctx.stop(stop);
+  }
+
+  /** Whether {@link take} would stop the agent at one of these refusals, which are not counted yet. */
+  wouldStop(refusals: readonly Stop[]): boolean {
+    return refusals.some((stop, index) => this.#endsAgent(stop, this.#count + index + 1));
+  }
+
+  #endsAgent({ stopReason }: Stop, count: number): boolean {
+    const { onRefusal = this.#default, limits } = this.#ctx.manifest;
+    const isTooMuch = count > (limits.maxRefusals ?? DEFAULT_MAX_REFUSALS);
+    return onRefusal === 'stop' || isTooMuch || !isReportableToModel(stopReason);
   }
 }

@@ -2,6 +2,7 @@ import type { ToolOffer, ToolUse, ToolUseResult } from '../../domain/calls/model
 import { observationOf } from '../../domain/calls/tool-call.ts';
 import type { AgentContext, ProposalOutcome } from '../../runtime/agent.ts';
 import type { Stop } from '../../runtime/unwinding.ts';
+import type { Refusals } from './refusals.ts';
 
 /** The result of a requested tool call. */
 export interface UseOutcome {
@@ -18,24 +19,42 @@ export interface Toolbox {
   /** Returns the tools that the model sees. */
   offers(ctx: AgentContext): Promise<readonly ToolOffer[]>;
   /**
-   * Reviews and executes the requested calls of one turn; returns the results in the same order.
+   * Reviews and executes the requested calls of one turn; returns the results in the same order. A refusal at which
+   * `refusals` would stop the agent ends the turn: the calls after it are not proposed and have no result (AG-10).
    */
   use(
     ctx: AgentContext,
     uses: readonly ToolUse[],
     modelCallId: string,
+    refusals: Refusals,
   ): Promise<readonly UseOutcome[]>;
 }
 
 /** The gateway's tools, called sequentially (AG-2). */
 export const nativeTools: Toolbox = {
   offers: (ctx) => ctx.tools(),
-  async use(ctx, uses, modelCallId) {
+  async use(ctx, uses, modelCallId, refusals) {
     const outcomes: UseOutcome[] = [];
-    for (const use of uses) outcomes.push(await callTool(ctx, use, modelCallId));
+    for (const use of uses) {
+      if (endsTurn(ctx, refusals, outcomes)) break;
+      outcomes.push(await callTool(ctx, use, modelCallId));
+    }
     return outcomes;
   },
 };
+
+/**
+ * Whether a turn with these outcomes ends before its next proposal, because a refusal stops the agent. Workers of
+ * earlier versions proposed all calls of a turn before they stopped the agent; the proposals that they journaled are replayed.
+ */
+export function endsTurn(
+  ctx: AgentContext,
+  refusals: Refusals,
+  outcomes: readonly UseOutcome[],
+): boolean {
+  const refused = outcomes.flatMap(({ refusal }) => refusal ?? []);
+  return refusals.wouldStop(refused) && !ctx.hasRecordedProposal();
+}
 
 /** Proposes one call and converts its outcome. */
 export async function callTool(

@@ -161,7 +161,7 @@ async function useTools(
   refusals: Refusals,
   { toolUses, callId }: ModelAnswered,
 ): Promise<ChatTurn> {
-  const outcomes = await nativeTools.use(ctx, toolUses, callId);
+  const outcomes = await nativeTools.use(ctx, toolUses, callId, refusals);
   for (const { refusal } of outcomes) if (refusal !== undefined) refusals.take(refusal);
   return { role: 'tool', results: outcomes.map(({ result }) => result) };
 }

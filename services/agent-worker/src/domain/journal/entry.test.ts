@@ -4,6 +4,7 @@ import {
   assertAllReplayed,
   assertSameOperation,
   callIdOf,
+  isProposalAfter,
   type Operation,
   readRecordedKind,
   recordedKind,
@@ -18,6 +19,20 @@ const recorded: Operation = {
 };
 
 describe('a journal entry', () => {
+  it('is a later proposal of a branch from the position of its operation on (AG-10, RT-1)', () => {
+    const review: Operation = { ...recorded, kind: 'review' };
+    const nested: Operation = { ...recorded, kind: 'spawn', branch: '12.0.4.1', position: 0 };
+    expect(isProposalAfter(review, '', 3)).toBe(true);
+    expect(isProposalAfter(review, '', 4)).toBe(false);
+    expect(isProposalAfter(review, '12.0', 0)).toBe(false);
+    expect(isProposalAfter(recorded, '', 3)).toBe(false);
+    expect(isProposalAfter(nested, '', 12)).toBe(true);
+    expect(isProposalAfter(nested, '', 13)).toBe(false);
+    expect(isProposalAfter(nested, '12.0', 4)).toBe(true);
+    expect(isProposalAfter(nested, '12.0', 5)).toBe(false);
+    expect(isProposalAfter(nested, '1', 0)).toBe(false);
+  });
+
   it('accepts the same operation (RT-1)', () => {
     expect(() => assertSameOperation(recorded, { ...recorded }, 'refund-1')).not.toThrow();
   });

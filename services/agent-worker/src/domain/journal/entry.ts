@@ -83,6 +83,21 @@ export function readRecordedKind(text: string): {
   return { kind: kind as OperationKind, version: Number(version) };
 }
 
+/**
+ * Whether an entry belongs to a proposal or delegation that the branch requests at position `from` or later, or that a
+ * branch requests which it starts there.
+ */
+export function isProposalAfter(
+  { kind, branch: path, position }: Operation,
+  branch: string,
+  from: number,
+): boolean {
+  if (kind !== 'review' && kind !== 'spawn') return false;
+  if (path === branch) return position >= from;
+  const prefix = branch === '' ? '' : `${branch}.`;
+  return path.startsWith(prefix) && Number.parseInt(path.slice(prefix.length), 10) >= from;
+}
+
 /** Maximum length of ids that services accept. */
 const MAX_ID_LENGTH = 64;
 

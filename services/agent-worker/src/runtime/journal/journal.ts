@@ -5,6 +5,7 @@ import {
   assertSameOperation,
   assertSamePrologue,
   callIdOf,
+  isProposalAfter,
   type JournalEntry,
   type Operation,
   type Place,
@@ -142,6 +143,11 @@ export class Journal {
   /** Whether the journal contains recorded entries that the agent has not requested yet. */
   get isReplaying(): boolean {
     return this.#replayed.size < this.#recorded.size;
+  }
+
+  /** Whether a recorded proposal comes after the operations that a branch, or a branch of it, has requested. */
+  hasProposalAfter({ branch, asked }: BranchCursor): boolean {
+    return this.#recorded.values().some((entry) => isProposalAfter(entry, branch, asked));
   }
 
   /** Whether an uncommitted entry is volatile. */
