@@ -143,6 +143,35 @@ describe('an agent in TypeScript', () => {
   });
 });
 
+describe('an agent in TypeScript that fails', () => {
+  it.each([
+    ['a detail that is too long', `agent.fail('x', 'ä'.repeat(10_000))`, 'error:x', 8_192],
+    [
+      'a reason that is too long',
+      `agent.fail('x'.repeat(600), 'y')`,
+      `error:${'x'.repeat(506)}`,
+      1,
+    ],
+    ['an empty reason', `agent.fail('', 'y')`, 'error:invalid_reason', 1],
+  ])('ends with %s (AG-7, BD-3)', async (_, fails, expected, length) => {
+    const world = await startWorld(() => 'unused');
+    await world.startWorker({ agentModules: [moduleOf(`async run(agent) { ${fails}; }`)] });
+    await world.deliver({ manifest: CUSTOM });
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe(expected);
+    expect(world.supervisor.reports.map(({ detail }) => detail.length)).toEqual([length]);
+  });
+
+  it('ends with NUL characters in its reason and detail (AG-7, BD-3)', async () => {
+    const world = await startWorld(() => 'unused');
+    const source = String.raw`async run(agent) { agent.fail('x\0', 'y\0z'); }`;
+    await world.startWorker({ agentModules: [moduleOf(source)] });
+    await world.deliver({ manifest: CUSTOM });
+    expect((await world.until('ERROR')).stopReason).toBe('error:x\ufffd');
+    expect(world.supervisor.reports).toMatchObject([{ detail: 'y\ufffdz' }]);
+  });
+});
+
 /** Returns an agent that waits between two prompts; the second prompt differs between versions. */
 function versioned(version: string): string {
   return `version: '${version}', async run(agent) {

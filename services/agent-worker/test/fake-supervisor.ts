@@ -10,7 +10,7 @@ import {
   type ReportOutcomeRequest,
   SupervisionService,
 } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { derivedId } from '@writ/kernel';
+import { derivedId, outcomeOf } from '@writ/kernel';
 import { type CallContext, partialRoute, type Route, requireAgent } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
 import { FakeReviews } from './fake-reviews.ts';
@@ -151,6 +151,8 @@ export class FakeSupervisor extends FakeReviews {
           const { key } = agentOf(call);
           this.reports.push(request);
           await this.#faults.pass(`before report ${request.stopReason}`);
+          // Rejects an unknown stop reason.
+          outcomeOf(request.stopReason);
           this.#take(request);
           this.#end(key, request.stopReason);
           await this.#faults.pass(`after report ${request.stopReason}`);

@@ -243,7 +243,10 @@ export interface AgentOperations {
    * `on_preempt: partial` and the agent loses its slot (SB-4). Each call replaces the previous partial result.
    */
   draft(text: string): void;
-  /** Ends the agent without an answer, with stop reason `error:<reason>`. */
+  /**
+   * Ends the agent without an answer, with stop reason `error:<reason>`; an empty reason becomes
+   * `error:invalid_reason`. The stop reason is cut to 512 characters, the detail to 16 KiB.
+   */
   fail(reason: string, detail: string): never;
 }
 

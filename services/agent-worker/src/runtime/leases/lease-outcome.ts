@@ -21,7 +21,7 @@ import {
   Stopped,
   Suspended,
 } from '../unwinding.ts';
-import { reportOutcome } from './outcome-report.ts';
+import { reportableStop, reportOutcome } from './outcome-report.ts';
 import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts';
 import { NO_LEASE, releasedColumns } from './released-columns.ts';
 import { type CodeWaitSettings, NO_JITTER, waitForCode } from './wait-for-code.ts';
@@ -101,10 +101,11 @@ export async function endThrown(
  */
 async function report(
   scope: RunScope,
-  stop: Stop,
+  stopped: Stop,
   settings: EndingSettings,
 ): Promise<LeaseOutcome> {
   const { steps, commits, session } = scope;
+  const stop = reportableStop(stopped);
   steps.close(stop.stopReason);
   await commits.commit();
   try {

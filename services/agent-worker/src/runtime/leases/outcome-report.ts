@@ -1,4 +1,4 @@
-import { derivedId, isWritError } from '@writ/kernel';
+import { derivedId, isStopReason, isWritError, omitUndefined } from '@writ/kernel';
 import type { ReceiptBatch } from '../pending-receipts.ts';
 import type { RunScope } from '../scope.ts';
 import { PeerRefusal, type Stop } from '../unwinding.ts';
@@ -10,11 +10,40 @@ import { PeerRefusal, type Stop } from '../unwinding.ts';
 const NOTHING: ReceiptBatch = { receipts: [], observations: [], events: [] };
 const BATCH_REFUSALS = ['RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN', 'MESSAGE_TOO_LARGE'];
 
+/** Maximum length of a reported stop reason, in characters. */
+const MAX_STOP_REASON = 512;
+/** Maximum length of the detail of a report, in bytes of UTF-8. */
+const MAX_DETAIL_BYTES = 16_384;
+
 /** The ending that the supervisor has recorded. */
 interface RecordedEnding {
   readonly stopReason: string;
   /** The approved answer with which the agent ended. */
   readonly answer: string | undefined;
+}
+
+/**
+ * Returns a stop that the supervisor accepts (BD-3). The code of an agent or of a middleware may set a stop reason or a
+ * detail that is too long, contains NUL characters, which PostgreSQL cannot store, or is no stop reason.
+ */
+export function reportableStop({ stopReason, detail, ...stop }: Stop): Stop {
+  const reason = withoutNul(stopReason).slice(0, MAX_STOP_REASON).toWellFormed();
+  return {
+    ...stop,
+    stopReason: isStopReason(reason) ? reason : 'error:invalid_reason',
+    ...omitUndefined({ detail: detail === undefined ? undefined : shortened(detail) }),
+  };
+}
+
+/** Returns the first characters of a detail, at most {@link MAX_DETAIL_BYTES}. */
+function shortened(detail: string): string {
+  const text = withoutNul(detail).toWellFormed();
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(MAX_DETAIL_BYTES));
+  return text.slice(0, read);
+}
+
+function withoutNul(text: string): string {
+  return text.replaceAll('\0', '\ufffd');
 }
 
 /**
