@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AGENT, type ManifestFields, RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
@@ -77,6 +78,28 @@ describe('an agent in TypeScript', () => {
     await world.until('COMPLETED', 'run-2');
     // system 1, user 2, assistant 3, tool 4
     expect(roles).toEqual(['1 2', '1 2 3 4', '1 2 3 4 3 2', '1 2 3 4 3 2 3 4']);
+  });
+
+  it('recalls no turns in a run whose retention is not PERMANENT (SUP-4, AG-8)', async () => {
+    const world = await startWorld(() => 'unused');
+    const source = `async run(agent, { goal }) {
+      const earlier = await agent.recall();
+      agent.remember([{ role: 'user', text: goal }]);
+      return 'Recalled: ' + earlier.length;
+    }`;
+    await world.startWorker({ agentModules: [moduleOf(source)] });
+    const runs = { 'run-2': 'PERMANENT', 'run-3': 'NONE', 'run-4': 'RUN' } as const;
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('COMPLETED');
+    for (const [runId, retention] of Object.entries(runs)) {
+      await world.deliver({ runId, manifest: CUSTOM, retention: HistoryRetention[retention] });
+      await world.until('COMPLETED', runId);
+    }
+    expect(Object.keys(runs).map((runId) => answerOf(world, runId))).toEqual([
+      'Recalled: 1',
+      'Recalled: 0',
+      'Recalled: 0',
+    ]);
   });
 
   it('receives the reason why its answer was rejected, and can correct it (AG-10, SV-1)', async () => {

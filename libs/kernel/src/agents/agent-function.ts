@@ -185,7 +185,7 @@ export interface AgentOperations {
 
   /**
    * Returns the turns that earlier runs of this agent stored in the session, oldest first: the newest 1,000 turns, or
-   * what the history provider of the agent returns (AG-8).
+   * what the history provider of the agent returns (AG-8). Returns none if the retention of the run is not PERMANENT.
    */
   recall(): Promise<readonly ChatTurn[]>;
   /**

@@ -37,11 +37,12 @@ export class SessionHistory {
   }
 
   /**
-   * Returns the turns that earlier runs stored, oldest first.
+   * Returns the turns that earlier runs stored, oldest first; none in a run whose retention is not PERMANENT (SUP-4).
    * @throws UnavailableError HISTORY_UNAVAILABLE
    */
   async load(): Promise<readonly ChatTurn[]> {
     const { session, store, findProvider } = this.#parts;
+    if (!this.#isKept) return [];
     const provider = findProvider();
     if (provider === undefined) return await loadHistory(store.db, session.row);
     return await this.#inTime(() => provider.load(this.#key()));
@@ -87,12 +88,16 @@ export class SessionHistory {
 
   /** Returns the turns of this run; undefined when no turns are kept. */
   async #turns(db: WorkerReader): Promise<readonly ChatTurn[] | undefined> {
-    const { meta, conversation, lease } = this.#parts.session;
-    const isKept = meta.supervision?.retention === HistoryRetention.PERMANENT;
-    if (!isKept || conversation === undefined) return undefined;
+    const { conversation, lease } = this.#parts.session;
+    if (!this.#isKept || conversation === undefined) return undefined;
     const { items, turns } = conversation;
     const before = items === 0 ? [] : await loadItems(db, lease, 0);
     return [...(before.slice(0, items) as ChatTurn[]), ...turns];
+  }
+
+  get #isKept(): boolean {
+    const { supervision } = this.#parts.session.meta;
+    return supervision?.retention === HistoryRetention.PERMANENT;
   }
 
   #key() {
