@@ -196,6 +196,7 @@ export { backoffMs } from './time/backoff.ts';
 export { CancellationToken } from './time/cancellation.ts';
 export type { Clock } from './time/clock.ts';
 export { ManualClock, systemClock } from './time/clock.ts';
+export { IdleWait } from './time/idle-wait.ts';
 export { PeerClocks } from './time/peer-clocks.ts';
 export { DEFAULT_MAX_RETRIES, RetryPolicy } from './time/retry-policy.ts';
 export type { WakeableLoopOptions } from './time/wakeable-loop.ts';

@@ -1,4 +1,4 @@
-import { OverloadedError, UnavailableError, type WritError } from '@writ/kernel';
+import { IdleWait, OverloadedError, UnavailableError, type WritError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 import type { Caller, Gate, Person } from '../caller.ts';
 import type { RpcLimits } from '../limits.ts';
@@ -31,7 +31,7 @@ export class Calls implements CallHost {
   /** Calls in flight of people, by tenant and by person, excluding reserved methods. */
   readonly #byLimitKey = new Map<string, number>();
   #isDraining = false;
-  #onIdle: (() => void) | undefined;
+  readonly #idleWait = new IdleWait();
 
   constructor({ gate, telemetry, limits }: Options) {
     this.gate = gate;
@@ -88,7 +88,7 @@ export class Calls implements CallHost {
     if (!call.served.open) this.#busy -= 1;
     if (call.served.reserved) this.#reserved -= 1;
     else if (person !== undefined) for (const key of limitKeysOf(person)) this.#release(key);
-    if (this.#busy === 0) this.#onIdle?.();
+    if (this.#busy === 0) this.#idleWait.notify();
   }
 
   #release(key: string): void {
@@ -120,15 +120,7 @@ export class Calls implements CallHost {
 
   /** Resolves when no call of the application is in flight, or after `limitMs`. */
   async #idle(limitMs: number): Promise<void> {
-    if (this.#busy === 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, limitMs);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#onIdle = undefined;
+    if (this.#busy > 0) await this.#idleWait.wait(limitMs);
   }
 }
 

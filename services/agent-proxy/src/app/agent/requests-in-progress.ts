@@ -1,6 +1,7 @@
 import {
   type AgentKey,
   agentKeyText,
+  IdleWait,
   OverloadedError,
   PreconditionError,
   UnavailableError,
@@ -19,7 +20,7 @@ interface BusyAgent {
 export class RequestsInProgress {
   readonly #byAgent = new Map<string, BusyAgent>();
   readonly #maxPerAgent: number;
-  #onIdle: (() => void) | undefined;
+  readonly #idleWait = new IdleWait();
   #isDraining = false;
 
   constructor(maxPerAgent: number) {
@@ -45,7 +46,7 @@ export class RequestsInProgress {
     const request = new RequestInProgress(() => {
       open.delete(request);
       if (open.size === 0) this.#byAgent.delete(key);
-      if (this.#byAgent.size === 0) this.#onIdle?.();
+      if (this.#byAgent.size === 0) this.#idleWait.notify();
     });
     open.add(request);
     this.#byAgent.set(key, { row: agent, requests: open });
@@ -99,13 +100,7 @@ export class RequestsInProgress {
     this.#isDraining = true;
     this.#abortAll(({ isWaiting }) => isWaiting);
     if (this.#byAgent.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, graceMs);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    await this.#idleWait.wait(graceMs);
     this.#abortAll(() => true);
   }
 
