@@ -45,7 +45,8 @@ export const nativeTools: Toolbox = {
 
 /**
  * Whether a turn with these outcomes ends before its next proposal, because a refusal stops the agent. Workers of
- * earlier versions proposed all calls of a turn before they stopped the agent; the proposals that they journaled are replayed.
+ * earlier versions proposed all calls of a turn before they stopped the agent; the proposals that they journaled are
+ * replayed.
  */
 export function endsTurn(
   ctx: AgentContext,
