@@ -1,3 +1,4 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { WritClient } from '@writ/client';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId, omitUndefined } from '@writ/kernel';
@@ -27,12 +28,16 @@ export interface DemoRuns {
   /**
    * Starts the job of the example and follows it to its end; the whole run is one trace that begins here. Additional
    * runs of the example are started before the job, except those in `left`, which an earlier start of the demo left
-   * unfinished. All of them have ended when the returned promise resolves.
+   * unfinished and which have not ended. All of them have ended when the returned promise resolves.
    */
   runJob(human: Human, follower: JobFollower, left?: readonly Run[]): Promise<Run>;
-  /** Follows an unfinished run of an earlier start of the demo until the run ends. */
+  /** Follows a run of an earlier start of the demo until the run ends. */
   resume(run: Run, human: Human, follower: RunFollower): Promise<Run>;
-  /** Returns the runs that have not ended, oldest first, grouped into runs of the demo and runs of other callers. */
+  /**
+   * Returns the runs that an earlier start left unfinished, oldest first: `demo` are those of the demo, including those
+   * that have ended since this start, because the platform resumes runs by itself; `others` are those of other callers
+   * that have not ended.
+   */
   unfinished(): Promise<{ readonly demo: readonly Run[]; readonly others: readonly Run[] }>;
 }
 
@@ -49,6 +54,8 @@ interface DemoParts {
   readonly agent: string;
   /** Model alias for the job; undefined uses that of the agent. */
   readonly model: string | undefined;
+  /** When this start began, before the platform resumed runs. */
+  readonly startTime: Date;
 }
 
 const UNFINISHED = [
@@ -60,11 +67,14 @@ const UNFINISHED = [
   RunState.ENDING,
 ];
 
+/** How many of the newest runs are searched for runs that have ended since the start. */
+const NEWEST_RUNS = 500;
+
 /**
  * Creates the runs of the demo. The simulated approver answers with its own identity, never with that of the developer.
  */
 export function createDemoRuns(parts: DemoParts): DemoRuns {
-  const { client, starter, simulated, tracer, example, agent, model } = parts;
+  const { client, starter, simulated, tracer, example, agent, model, startTime } = parts;
   const { runs } = starter;
   const as = ({ isPerson }: Human): FollowerClient => ({
     runs,
@@ -86,8 +96,17 @@ export function createDemoRuns(parts: DemoParts): DemoRuns {
         found.push(...page.runs);
         pageToken = page.nextPageToken;
       } while (pageToken !== '');
+      // Read after the unfinished runs, so that a run that ends in between is not missed.
+      const newest = await client.runs.listRuns({ pageSize: NEWEST_RUNS });
+      const endedSinceStart = newest.runs
+        .filter(({ endTime }) => endTime !== undefined && timestampDate(endTime) >= startTime)
+        .reverse();
       const isDemo = ({ createdBy }: Run) => createdBy === DEMO_SUBJECT;
-      return { demo: found.filter(isDemo), others: found.filter((run) => !isDemo(run)) };
+      const demo = new Map([...found, ...endedSinceStart].map((run) => [run.runId, run]));
+      return {
+        demo: [...demo.values()].filter(isDemo),
+        others: found.filter((run) => !isDemo(run)),
+      };
     },
     resume: (run, human, follower) =>
       followRun(as(human), run.runId, human, { ...follower, answer }),

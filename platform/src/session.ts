@@ -38,6 +38,7 @@ export async function openSession(
   env: NodeJS.ProcessEnv,
   options: SessionOptions,
 ): Promise<Session> {
+  const startTime = new Date();
   const { example } = options;
   const script = scriptOf(example, options.script ?? example.script);
   createDataFolder(options.dataDir);
@@ -67,6 +68,7 @@ export async function openSession(
       // No model is set for the example's own script, because this script answers requests for any model, and the agent
       // may have none.
       model: model.simulated && script.name !== example.script ? `sim-${script.name}` : undefined,
+      startTime,
     });
     return {
       ...demoRuns,

@@ -97,8 +97,8 @@ async function show(session: Session, demo: Demo): Promise<DemoOutcome> {
 }
 
 /**
- * Follows the unfinished runs of an earlier demo, which the platform resumes by itself. Runs the example instead if no such run exists, or if the job of the
- * example was not started yet. Does not follow runs of other callers.
+ * Follows the runs that an earlier demo left unfinished, which the platform resumes by itself. Runs the example instead
+ * if no such run exists, or if the job of the example was not started yet. Does not follow runs of other callers.
  */
 async function showRuns(session: Session, demo: Demo): Promise<DemoOutcome> {
   const { example, stopwatch } = demo;
@@ -117,7 +117,7 @@ async function showRuns(session: Session, demo: Demo): Promise<DemoOutcome> {
   // An earlier process may have stopped after it started the additional runs of the example and before it started the
   // job.
   const finished = await (unfinished.every((run) => isBeforeJob(example, run))
-    ? runExample(session, unfinished, demo)
+    ? runExample(session, unfinished.filter(notEnded), demo)
     : resumeAll(session, unfinished, demo));
   stopwatch.lap('run');
   console.log(`time: ${stopwatch.report()}\n`);
@@ -138,6 +138,8 @@ async function runExample(
   const job = await session.runJob(demo.human, { ...follower, onStart, onOther }, unfinished);
   return [...additional, end(job)];
 }
+
+const notEnded = ({ endTime }: Run): boolean => endTime === undefined;
 
 /** Whether the run is one that the example starts before its job. */
 function isBeforeJob(example: Example, run: Run): boolean {

@@ -1,9 +1,13 @@
+import { create } from '@bufbuild/protobuf';
 import type { WritClient } from '@writ/client';
+import { RejectSchema } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { createTelemetry } from '@writ/telemetry';
 import { startTestPlatform } from '@writ/testing/platform';
 import { expect, it, onTestFinished } from 'vitest';
 import { createDemoRuns } from '../src/demo-runs.ts';
-import { loadExample } from '../src/index.ts';
+import { loadExample, openSession } from '../src/index.ts';
+import { readHuman } from '../src/terminal/index.ts';
+import { tempFolder } from './program.ts';
 
 it('finds the unfinished runs of every page (PE-2)', async () => {
   const { client, close } = await startTestPlatform();
@@ -29,8 +33,50 @@ it('finds the unfinished runs of every page (PE-2)', async () => {
     agent: 'refund-worker',
     model: undefined,
     tracer: createTelemetry({ service: 'test', logLevel: 'silent' }).tracer,
+    startTime: new Date(),
   });
   const { demo: own, others } = await demo.unfinished();
   expect(own).toEqual([]);
   expect(others.map(({ runId }) => runId)).toEqual(started);
+});
+
+it('counts a run that was resumed and ended before the question as left unfinished (PE-2, SYS-5)', async () => {
+  const dataDir = tempFolder();
+  const example = loadExample('refund-desk');
+  const open = () =>
+    openSession(
+      { WRIT_LOG_LEVEL: 'silent' },
+      { example, script: undefined, dataDir, freePorts: true },
+    );
+  const fail = () => {
+    throw new Error('The test does not expect an answer.');
+  };
+  const follower = { onStart: () => undefined, onEvent: () => undefined, onRefusedAnswer: fail };
+  const first = await open();
+  const stopped = first.runJob(readHuman('approve', fail), {
+    ...follower,
+    onQuestion: () => {
+      throw new Error('Stopped at the question.');
+    },
+  });
+  await expect(stopped).rejects.toThrow('Stopped at the question.');
+  await first.close();
+
+  const second = await open();
+  const { approvals } = await second.client.approvals.listApprovals({});
+  await second.client.approvals.decideApproval({
+    requestId: 'decision',
+    approvalId: approvals[0]?.approvalId ?? '',
+    answer: { case: 'reject', value: create(RejectSchema) },
+  });
+  const { runs } = await second.client.runs.listRuns({});
+  for await (const _ of second.client.runs.watchRun({ runId: runs[0]?.runId ?? '' }));
+  const left = await second.unfinished();
+  expect(left.demo.map(({ runId }) => runId)).toEqual(runs.map(({ runId }) => runId));
+  expect(left.others).toEqual([]);
+  await second.close();
+
+  const third = await open();
+  expect(await third.unfinished()).toEqual({ demo: [], others: [] });
+  await third.close();
 });
