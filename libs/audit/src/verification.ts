@@ -12,7 +12,7 @@ export interface SignedHead {
    * not number checkpoints.
    */
   readonly checkpointNumber: number;
-  /** Whether it is the head of an export. */
+  /** Whether this is the head of an export; false for a checkpoint. */
   readonly closesExport: boolean;
   readonly signedAt: Date;
 }
@@ -53,7 +53,7 @@ export interface ValidExport {
   readonly tenant: string;
   readonly records: number;
   readonly checkpoints: number;
-  /** The signed head that ends it. */
+  /** The signed head that ends the export. */
   readonly head: SignedHead;
 }
 

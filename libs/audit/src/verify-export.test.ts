@@ -8,7 +8,7 @@ import type { SignedHead } from './verification.ts';
 import { verifyExport } from './verify-export.ts';
 
 const RECORDS = 60;
-const EVERY = 16;
+const CHECKPOINT_EVERY = 16;
 
 /** All signed heads; a signature is valid when it is among these. */
 const signatures = new Map<string, SignedHead>();
@@ -26,7 +26,7 @@ function sign(head: Omit<SignedHead, 'signedAt'>): string {
   return signed;
 }
 
-/** An export of a tenant's chain after a record, as written by a supervisor. */
+/** Returns the export of the records after record `after` of a tenant's chain, as a supervisor writes it. */
 function exported(tenant: string, records = RECORDS, after = 0): string[] {
   const lines: string[] = [];
   let [hash, previousCount, checkpointNumber] = [CHAIN_START, 0, 0];
@@ -37,14 +37,14 @@ function exported(tenant: string, records = RECORDS, after = 0): string[] {
     if (sequence > after) {
       lines.push(formatLine({ type: 'record', sequence, previousHash, hash, record }));
     }
-    if (sequence % EVERY !== 0) continue;
+    if (sequence % CHECKPOINT_EVERY !== 0) continue;
     checkpointNumber += 1;
     const at = { count: sequence, previousCount, checkpointNumber };
     const head = { tenant, headHash: hash, closesExport: false, ...at };
     if (sequence > after) lines.push(formatLine({ type: 'checkpoint', signed: sign(head) }));
     previousCount = sequence;
   }
-  previousCount = records - (records % EVERY);
+  previousCount = records - (records % CHECKPOINT_EVERY);
   const at = { count: records, previousCount, checkpointNumber };
   const head = { tenant, headHash: hash, closesExport: true, ...at };
   lines.push(formatLine({ type: 'head', signed: sign(head) }));
@@ -179,13 +179,13 @@ describe('verifyExport', () => {
     [
       'a head for another hash than the checkpoint before it',
       [
-        ...exported('acme', EVERY).slice(0, -1),
+        ...exported('acme', CHECKPOINT_EVERY).slice(0, -1),
         formatLine({
           type: 'head',
           signed: sign({
             tenant: 'acme',
-            count: EVERY,
-            previousCount: EVERY,
+            count: CHECKPOINT_EVERY,
+            previousCount: CHECKPOINT_EVERY,
             checkpointNumber: 1,
             headHash: linkHash(CHAIN_START, '{}'),
             closesExport: true,
@@ -226,12 +226,12 @@ describe('verifyExport', () => {
   it('detects a chain that was rewritten or truncated since an earlier export (SV-8)', async () => {
     const earlier = signatures.get(headOf(exported('acme', 40)));
     if (earlier === undefined) throw new Error('The head was never signed.');
-    const asEarlier = (lines: readonly string[], more = {}) =>
+    const compare = (lines: readonly string[], more = {}) =>
       verifyExport(lines, readHead, { earlier, ...more });
-    expect(await asEarlier(ACME)).toMatchObject({ holds: true });
+    expect(await compare(ACME)).toMatchObject({ holds: true });
     for (const after of [20, 39, 40]) {
       const part = exported('acme', RECORDS, after);
-      expect(await asEarlier(part, { after })).toMatchObject({ holds: true });
+      expect(await compare(part, { after })).toMatchObject({ holds: true });
     }
     const other = { ...earlier, headHash: 'f'.repeat(64) };
     for (const after of [0, 39, 40]) {
@@ -245,14 +245,14 @@ describe('verifyExport', () => {
     expect(await verifyExport(nothing, readHead, { earlier: other, after: 40 })).toMatchObject({
       holds: false,
     });
-    await expect(asEarlier(exported('acme', RECORDS, 50), { after: 50 })).rejects.toMatchObject({
+    await expect(compare(exported('acme', RECORDS, 50), { after: 50 })).rejects.toMatchObject({
       reason: 'EXPORTS_NOT_COMPARABLE',
     });
-    expect(await asEarlier(exported('acme', 30))).toMatchObject({
+    expect(await compare(exported('acme', 30))).toMatchObject({
       holds: false,
       sentence: 'The chain ends with record 30, but the earlier export ended with record 40.',
     });
-    expect(await asEarlier(RIVALS)).toMatchObject({ holds: false, line: 1 });
+    expect(await compare(RIVALS)).toMatchObject({ holds: false, line: 1 });
   });
 
   it('detects a chain that was rolled back since its last published checkpoint (SV-8)', async () => {

@@ -63,7 +63,7 @@ export function hookStream(emitter: HookEmitter): StreamPlan {
 /** The streams of all hook events, `writ.hooks.v1.>` (HK-2). */
 export const HOOK_STREAMS: readonly StreamPlan[] = HOOK_EMITTER_NAMES.map(hookStream);
 
-/** User and durable consumer of programs that observe events. */
+/** Name of the NATS user and of the durable consumer of programs that observe events. */
 export const OBSERVER = 'observer';
 
 /** The stream with the copies of all hook events, `writ.observed.v1.>`. Observers can read only these copies (HK-3). */

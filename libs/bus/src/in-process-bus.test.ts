@@ -13,13 +13,13 @@ describe('durable subscribers of the in-process bus', () => {
     const quick = keeper();
     await bus.subscribe({ subject: 'a.*', durable: 'slow', handler: slow.handler });
     await bus.subscribe({ subject: '>', durable: 'quick', handler: quick.handler });
-    let answered = false;
+    let resolved = false;
     const publishing = bus.publish(message('e1')).then(() => {
-      answered = true;
+      resolved = true;
     });
     await slow.begun;
     expect(quick.kept).toEqual([message('e1')]);
-    expect(answered).toBe(false);
+    expect(resolved).toBe(false);
     slow.go();
     await publishing;
   });
@@ -28,13 +28,13 @@ describe('durable subscribers of the in-process bus', () => {
     const { bus, failures } = open();
     const before = keeper();
     const after = keeper();
-    let refusals = 0;
-    const refuseOnce = async (): Promise<void> => {
-      refusals += 1;
-      if (refusals === 1) throw new Error('no');
+    let calls = 0;
+    const failOnce = async (): Promise<void> => {
+      calls += 1;
+      if (calls === 1) throw new Error('no');
     };
     await bus.subscribe({ subject: 'a.b', durable: 'before', handler: before.handler });
-    await bus.subscribe({ subject: 'a.b', durable: 'refuses', handler: refuseOnce });
+    await bus.subscribe({ subject: 'a.b', durable: 'refuses', handler: failOnce });
     await bus.subscribe({ subject: 'a.b', durable: 'after', handler: after.handler });
     await expect(bus.publish(message('e1'))).rejects.toMatchObject({
       kind: 'unavailable',
@@ -184,23 +184,23 @@ describe('unsubscribing from the in-process bus', () => {
   it('waits for a whole batch (HK-2)', async () => {
     const { bus } = open();
     const slow = waiter();
-    let left = false;
+    let isUnsubscribed = false;
     const late: string[] = [];
     const subscription = await bus.subscribe({
       subject: '>',
       durable: 'd',
       handler: async (got) => {
-        if (left) late.push(got.eventId);
+        if (isUnsubscribed) late.push(got.eventId);
         await slow.handler();
       },
     });
     const publishing = bus.publishAll?.(['e1', 'e2', 'e3'].map((id) => message(id)));
     await slow.begun;
-    const leaving = subscription.unsubscribe().then(() => {
-      left = true;
+    const unsubscribing = subscription.unsubscribe().then(() => {
+      isUnsubscribed = true;
     });
     slow.go();
-    await Promise.all([publishing, leaving]);
+    await Promise.all([publishing, unsubscribing]);
     expect(late).toEqual([]);
   });
 });

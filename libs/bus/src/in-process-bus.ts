@@ -28,8 +28,9 @@ export interface InProcessBusOptions {
 
 /**
  * The bus of the embedded mode (SYS-5). It stores nothing, so `publish` resolves only when every durable consumer with
- * a matching subject has handled the message or rejected it as invalid. If one fails, the others still receive it, and
- * publish rejects with UnavailableError BUS_DELIVERY_FAILED; the outbox relay then publishes it again.
+ * a matching subject has handled the message or rejected it as invalid. If one of them fails, the others still receive
+ * the message, and `publish` rejects with UnavailableError BUS_DELIVERY_FAILED; the outbox relay then publishes the
+ * message again.
  */
 export function createInProcessBus(options: InProcessBusOptions): Bus {
   return new InProcessBus(options);

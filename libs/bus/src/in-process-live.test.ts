@@ -22,7 +22,7 @@ describe('live subscribers of the in-process bus', () => {
     expect(seen).toEqual(['live', 'durable']);
   });
 
-  it('lose the oldest messages when slow, with the number of missed ones', async () => {
+  it('lose the oldest messages when slow, and receive the number of missed messages', async () => {
     const { bus } = open();
     const first = Promise.withResolvers<void>();
     const go = Promise.withResolvers<void>();

@@ -7,12 +7,12 @@ import { inProcess, overNats } from './either-bus.ts';
 import { keeper, waiter } from './handlers.ts';
 
 const BUSES = [
-  { name: 'the in-process bus', kind: inProcess(), isHere: true },
-  { name: 'the bus over NATS', kind: overNats(), isHere: isNatsAvailable() },
+  { name: 'the in-process bus', kind: inProcess(), isAvailable: true },
+  { name: 'the bus over NATS', kind: overNats(), isAvailable: isNatsAvailable() },
 ];
 
-describe.for(BUSES)('$name', ({ kind, isHere }) => {
-  const it_ = it.skipIf(!isHere);
+describe.for(BUSES)('$name', ({ kind, isAvailable }) => {
+  const it_ = it.skipIf(!isAvailable);
   afterAll(() => kind.closeAll());
 
   it_('delivers every matching message unchanged to every durable consumer (HK-2)', async () => {
@@ -249,14 +249,14 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
 
   it_('delivers nothing after unsubscribing', async () => {
     const { bus, at, message } = await kind.open();
-    const [left, stays] = [keeper(), keeper()];
-    const leaving = bus.subscribeLive({ subject: at('>'), handler: left.handler });
+    const [unsubscribed, subscribed] = [keeper(), keeper()];
+    const subscription = bus.subscribeLive({ subject: at('>'), handler: unsubscribed.handler });
     bus.publishLive(message('dropped with the queue'));
-    await leaving.unsubscribe();
-    bus.subscribeLive({ subject: at('>'), handler: stays.handler });
+    await subscription.unsubscribe();
+    bus.subscribeLive({ subject: at('>'), handler: subscribed.handler });
     bus.publishLive(message('late'));
-    await vi.waitFor(() => expect(stays.ids()).toContain('late'));
-    expect(left.ids()).toEqual([]);
+    await vi.waitFor(() => expect(subscribed.ids()).toContain('late'));
+    expect(unsubscribed.ids()).toEqual([]);
   });
 
   it_('waits for deliveries in flight at close and accepts no message', async () => {

@@ -12,7 +12,7 @@ import { keeper, waiter } from './handlers.ts';
 const reason = (error: unknown) => (error as { readonly reason?: string }).reason;
 
 /** A fake NATS server that sends the given INFO. */
-async function greeter(info: object) {
+async function fakeServer(info: object) {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
     socket.write(
@@ -32,8 +32,8 @@ describe('the start of a bus over NATS', () => {
   it.each([
     ['BUS_SERVER_TOO_OLD', { version: '2.8.4', jetstream: true }],
     ['BUS_JETSTREAM_DISABLED', { version: '2.9.0' }],
-  ])('refuses an unsuitable server: %s (HK-2)', async (expected, info) => {
-    const server = await greeter(info);
+  ])('rejects an unsuitable server: %s (HK-2)', async (expected, info) => {
+    const server = await fakeServer(info);
     const options = { servers: [server.address], name: 'x', onError: () => undefined };
     await expect(createNatsBus(options)).rejects.toMatchObject({
       kind: 'failed_precondition',

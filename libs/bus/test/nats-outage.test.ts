@@ -49,7 +49,7 @@ async function emitterOf(service: HookEmitter, address: string) {
   const events = HOOK_EMITTERS[service];
   return {
     published: [] as string[],
-    async tell(round: number): Promise<void> {
+    async emit(round: number): Promise<void> {
       const event = events[round % events.length] ?? events[0];
       await store.transaction(async (trx) => {
         for (const runId of RUNS) {
@@ -71,12 +71,12 @@ async function emitterOf(service: HookEmitter, address: string) {
   };
 }
 
-describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are republished', () => {
+describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are published', () => {
   it('loses no event and keeps the order of each emitter and run (HK-1, HK-2)', async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.stop());
     const handled = new Set<string>();
-    let refusals = 0;
+    let deliveries = 0;
     const timeline = await createNatsBus({
       servers: [server.address],
       name: 'timeline',
@@ -90,25 +90,25 @@ describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are republ
       subject: HOOK_SUBJECTS,
       durable: 'timeline',
       handler: async ({ eventId }) => {
-        refusals += 1;
-        if (refusals % 17 === 0) throw new Error('the store is busy');
+        deliveries += 1;
+        if (deliveries % 17 === 0) throw new Error('the store is busy');
         handled.add(eventId);
       },
     });
     const emitters = await Promise.all(
       HOOK_EMITTER_NAMES.map((service) => emitterOf(service, server.address)),
     );
-    const tellAll = async (from: number, to: number): Promise<void> => {
+    const emitAll = async (from: number, to: number): Promise<void> => {
       for (let round = from; round < to; round += 1) {
-        await Promise.all(emitters.map((emitter) => emitter.tell(round)));
+        await Promise.all(emitters.map((emitter) => emitter.emit(round)));
       }
     };
-    await tellAll(0, ROUNDS / 3);
+    await emitAll(0, ROUNDS / 3);
     await vi.waitFor(() => expect(handled.size).toBeGreaterThan(0));
     await server.kill();
-    await tellAll(ROUNDS / 3, (ROUNDS * 2) / 3);
+    await emitAll(ROUNDS / 3, (ROUNDS * 2) / 3);
     await server.start();
-    await tellAll((ROUNDS * 2) / 3, ROUNDS);
+    await emitAll((ROUNDS * 2) / 3, ROUNDS);
     await Promise.all(emitters.map((emitter) => emitter.flush()));
     const published = emitters.flatMap((emitter) => emitter.published);
     await vi.waitFor(() => expect(handled.size).toBe(published.length), { timeout: 10_000 });

@@ -13,7 +13,7 @@ describe.skipIf(!isNatsAvailable())('NATS over TLS', () => {
   let certs: TestCertificates;
   let otherAuthority: TestCertificates;
   let server: NatsServer;
-  let open: NatsServer;
+  let cleartextServer: NatsServer;
 
   beforeAll(async () => {
     certs = await generateTestCertificates(join(dir, 'own'));
@@ -22,11 +22,11 @@ describe.skipIf(!isNatsAvailable())('NATS over TLS', () => {
     const lines = Object.entries({ ...files, ca_file: certs.caFile });
     const tls = lines.map(([name, file]) => `${name}: ${JSON.stringify(file)}`).join('\n');
     server = await startNatsServer({ config: `tls { ${tls}\nverify: true }\n` });
-    open = await startNatsServer();
+    cleartextServer = await startNatsServer();
   });
   afterAll(async () => {
     await server?.stop();
-    await open?.stop();
+    await cleartextServer?.stop();
     rmSync(dir, { recursive: true, force: true });
   });
 
@@ -70,13 +70,13 @@ describe.skipIf(!isNatsAvailable())('NATS over TLS', () => {
     const { caFile } = certs;
     const certFile = otherAuthority.certFile('supervisor');
     const keyFile = otherAuthority.keyFile('supervisor');
-    const [without, ofAnother, cleartext] = await Promise.all([
+    const [without, untrusted, cleartext] = await Promise.all([
       publish(`tls://${server.address}`, { caFile }),
       publish(`tls://${server.address}`, { caFile, certFile, keyFile }),
       publish(server.address),
     ]);
     expect(without).toMatch(/is unreachable/);
-    expect(ofAnother).not.toBe('kept');
+    expect(untrusted).not.toBe('kept');
     expect(cleartext).toMatch(/is unreachable/);
   });
 
@@ -88,10 +88,10 @@ describe.skipIf(!isNatsAvailable())('NATS over TLS', () => {
   });
 
   it('does not fall back to cleartext if a file or the scheme requires TLS (SYS-4)', async () => {
-    expect(await publish(`nats://${open.address}`)).toBe('kept');
+    expect(await publish(`nats://${cleartextServer.address}`)).toBe('kept');
     const refused = await Promise.all([
-      publish(`nats://${open.address}`, own()),
-      publish(`tls://${open.address}`),
+      publish(`nats://${cleartextServer.address}`, own()),
+      publish(`tls://${cleartextServer.address}`),
     ]);
     for (const answer of refused) expect(answer).toMatch(/is unreachable/);
   });

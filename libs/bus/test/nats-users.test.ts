@@ -54,15 +54,15 @@ function event(tenant: string, name: string) {
   return { eventId: `${tenant}-${name}`, subject, payload: new Uint8Array([1]), headers: {} };
 }
 
-/** A malicious program with the credentials of a user. */
-async function liar(server: NatsServer, user: string) {
+/** Connects to NATS with the credentials of a user, without the checks of the bus. */
+async function rawClient(server: NatsServer, user: string) {
   const connection = await connect({
     servers: server.address,
     user,
     pass: secret(user),
     inboxPrefix: `_INBOX.${user}`,
   });
-  const refused = async (attempt: Promise<unknown>): Promise<boolean> => {
+  const isDenied = async (attempt: Promise<unknown>): Promise<boolean> => {
     const error: unknown = await attempt.then(
       () => undefined,
       (reason: unknown) => reason,
@@ -72,7 +72,7 @@ async function liar(server: NatsServer, user: string) {
       (error instanceof Error && error.cause instanceof PermissionViolationError)
     );
   };
-  return { connection, js: jetstream(connection), refused };
+  return { connection, js: jetstream(connection), isDenied };
 }
 
 describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
@@ -110,34 +110,34 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     );
   });
 
-  it("let no service publish another's events, except the supervisor those of tool calls (HK-1)", async () => {
+  it('let each service publish only its own events, and the supervisor also those of tool-gateway (HK-1)', async () => {
     for (const service of HOOK_EMITTER_NAMES) {
-      const { connection, js, refused } = await liar(server, service);
-      const may = [...HOOK_EMITTERS[service]] as string[];
-      if (service === 'supervisor') may.push(...HOOK_EMITTERS['tool-gateway']);
+      const { connection, js, isDenied } = await rawClient(server, service);
+      const permitted = [...HOOK_EMITTERS[service]] as string[];
+      if (service === 'supervisor') permitted.push(...HOOK_EMITTERS['tool-gateway']);
       for (const name of HOOK_EMITTER_NAMES.flatMap((emitter) => [...HOOK_EMITTERS[emitter]])) {
         const { subject, payload } = event('t1', name);
-        const isRefused = await refused(js.publish(subject, payload, { msgID: `lie-${service}` }));
-        expect([service, name, isRefused]).toEqual([service, name, !may.includes(name)]);
+        const denied = await isDenied(js.publish(subject, payload, { msgID: `lie-${service}` }));
+        expect([service, name, denied]).toEqual([service, name, !permitted.includes(name)]);
       }
       await connection.close();
     }
   });
 
-  it("let no worker suppress another's event by publishing under its id (HK-1)", async () => {
-    const { connection, js } = await liar(server, 'agent-worker');
+  it('let no worker suppress an event of another service by reusing its event id (HK-1)', async () => {
+    const { connection, js } = await rawClient(server, 'agent-worker');
     const { subject, payload } = event('t1', 'STEP_END');
     await js.publish(subject, payload, { msgID: 'the id of an outcome' });
     await connection.close();
     const gateway = buses[HOOK_EMITTER_NAMES.indexOf('tool-gateway') + 1];
     const outcome = { ...event('t1', 'TOOL_END'), eventId: 'the id of an outcome' };
     await gateway?.publish(outcome);
-    const subjects = () => handled.kept.filter(({ eventId }) => eventId === outcome.eventId);
-    await vi.waitFor(() => expect(subjects()).toHaveLength(2));
+    const delivered = () => handled.kept.filter(({ eventId }) => eventId === outcome.eventId);
+    await vi.waitFor(() => expect(delivered()).toHaveLength(2));
   });
 
   it('let no user publish an event through a reply subject of the server (HK-1)', async () => {
-    const { connection } = await liar(server, 'agent-worker');
+    const { connection } = await rawClient(server, 'agent-worker');
     const { subject: reply } = event('t1', 'TOOL_END');
     const { name } = hookStream('agent-worker');
     connection.publish(`$JS.API.STREAM.INFO.${name}`, '', { reply });
@@ -165,7 +165,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
   });
 
   it('let no worker read the events of other services or change the streams (SYS-6)', async () => {
-    const { connection, refused } = await liar(server, 'agent-worker');
+    const { connection, isDenied } = await rawClient(server, 'agent-worker');
     for (const subject of [
       '>',
       'writ.>',
@@ -187,7 +187,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
       () => manager.consumers.add(stream, { durable_name: 'spy', ack_policy: 'explicit' }),
       () => manager.consumers.delete(stream, TIMELINE_CONSUMER),
     ];
-    for (const attempt of attempts) expect(await refused(attempt())).toBe(true);
+    for (const attempt of attempts) expect(await isDenied(attempt())).toBe(true);
     await connection.close();
   });
 
@@ -223,7 +223,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
   });
 
   it('let no observer delay an event, publish, or reach a stream of a service (HK-3, SYS-6)', async () => {
-    const { connection, js, refused } = await liar(server, OBSERVER);
+    const { connection, js, isDenied } = await rawClient(server, OBSERVER);
     for (const subject of ['>', 'writ.hooks.v1.>', 'writ.progress.v1.>', '_INBOX.supervisor.>'])
       expect(await connection.subscribe(subject).closed).toBeInstanceOf(PermissionViolationError);
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 2_000 });
@@ -244,10 +244,10 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
       () => manager.streams.info(timeline?.name ?? ''),
       () => manager.consumers.info(timeline?.name ?? '', TIMELINE_CONSUMER),
     ];
-    for (const attempt of attempts) expect(await refused(attempt())).toBe(true);
+    for (const attempt of attempts) expect(await isDenied(attempt())).toBe(true);
     await connection.close();
     // A stopped observer does not cause the streams of the services to retain events.
-    const owner = await liar(server, 'supervisor');
+    const owner = await rawClient(server, 'supervisor');
     const streams = await jetstreamManager(owner.connection, { checkAPI: false });
     await vi.waitFor(async () => {
       for (const stream of HOOK_STREAMS)
@@ -256,7 +256,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     await owner.connection.close();
   });
 
-  it('are rejected with a wrong password and a reason code', async () => {
+  it('are rejected with a reason code if the password is wrong', async () => {
     const options = { servers: [server.address], name: 'x', onError: () => undefined };
     const credentials = { user: 'supervisor', password: 'guessed' };
     await expect(createNatsBus({ ...options, credentials })).rejects.toMatchObject({

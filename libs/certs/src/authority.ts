@@ -50,7 +50,7 @@ const SERIAL_BYTES = 16;
 export async function createAuthority(options: AuthorityOptions): Promise<CertificateWithKey> {
   const keys = await generateKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned({
-    ...terms(options),
+    ...commonFields(options),
     keys,
     signingAlgorithm: SIGNING,
     extensions: [
@@ -73,7 +73,7 @@ export async function issueCertificate(
 ): Promise<CertificateWithKey> {
   const issuer = new X509Certificate(authority.cert);
   const keys = await generateKeys();
-  const { notAfter, ...others } = terms(options);
+  const { notAfter, ...others } = commonFields(options);
   const certificate = await X509CertificateGenerator.create({
     ...others,
     notAfter: new Date(Math.min(notAfter.getTime(), issuer.notAfter.getTime())),
@@ -108,7 +108,7 @@ async function extensions(
   ];
 }
 
-function terms({ commonName, lifeMs, now = new Date() }: AuthorityOptions) {
+function commonFields({ commonName, lifeMs, now = new Date() }: AuthorityOptions) {
   return {
     // Positive and unpredictable.
     serialNumber: `01${randomBytes(SERIAL_BYTES).toString('hex')}`,

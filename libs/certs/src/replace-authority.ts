@@ -42,8 +42,8 @@ export async function beginReplacement(
 }
 
 /**
- * Second step, after all services trust both: the new authority issues all certificates and signs from now on.
- * The old one is still trusted, but its key is deleted.
+ * Second step, after all services trust both authorities: the new authority issues all certificates and signs from now
+ * on. The old authority is still trusted, but its key is deleted.
  * @throws PreconditionError REPLACEMENT_NOT_STARTED when the first step was not completed, CERTIFICATES_NOT_RENEWED
  *   when the folder has other certificates than those of `options`, AUTHORITY_NOT_FOUND, AUTHORITY_EXPIRED,
  *   TRUST_DOMAIN_MISMATCH

@@ -47,8 +47,8 @@ export interface WritClientOptions {
   readonly reconnectMs?: number;
   /**
    * Whether startRun and runAgent retry a start that is rejected with a retry delay (START_QUEUE_FULL, RATE_LIMITED):
-   * after one to two times that delay, with the same `requestId`, within the timeout of the call or `timeoutMs`; if it
-   * is 0, without a time limit. Default true.
+   * after one to two times that delay, with the same `requestId`, within the timeout of the call, or else `timeoutMs`;
+   * 0 means no time limit. Default true.
    */
   readonly retryStarts?: boolean;
   /** Returns the W3C trace context of a call; called for every call. */

@@ -25,8 +25,8 @@ export class Outage {
 
   /**
    * Waits before the next attempt, at most until `signal` is aborted.
-   * @throws `error` if it is not UNAVAILABLE, if the supervisor has never responded, or if the outage would exceed its
-   * limit
+   * @throws `error` if it is not UNAVAILABLE, if its reason is CERTIFICATE_REJECTED, if the supervisor has never
+   * responded, or if the outage would exceed its limit
    */
   async pause(error: unknown, signal: AbortSignal | undefined): Promise<void> {
     if (!(error instanceof UnavailableError) || error.reason === 'CERTIFICATE_REJECTED')

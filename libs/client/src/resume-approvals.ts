@@ -11,7 +11,7 @@ type Approvals = Client<typeof ApprovalService>;
 /**
  * Wraps watchApprovals: heartbeats are not delivered, and after `silenceMs` without a message, or after UNAVAILABLE, the
  * watch continues on another stream. The new stream lists the pending approvals again. Approvals that were already
- * delivered are omitted; approvals that closed in the meantime are read and delivered. The watch fails like those of
+ * delivered are omitted; approvals that closed in the meantime are read and delivered. The watch fails like a watch of
  * `resumeWatches`.
  */
 export function resumeApprovals(approvals: Approvals, limits: WatchLimits = {}): Approvals {
@@ -29,13 +29,13 @@ export function resumeApprovals(approvals: Approvals, limits: WatchLimits = {}):
       return !isKnown;
     };
     return resumed<WatchApprovalsResponse>(
-      (to) => approvals.watchApprovals(request, to),
+      (callOptions) => approvals.watchApprovals(request, callOptions),
       options,
       limits,
       async (message, resumes) => {
         const closed = resumes ? await closedOf(approvals, pending) : [];
         const undelivered = closed.filter(isUndelivered);
-        // The message can be older than these reads.
+        // The message may be older than these reads and list a closed approval as pending.
         for (const { approvalId } of closed) closedMeanwhile.add(approvalId);
         const { approval } = message;
         if (approval !== undefined && isUndelivered(approval)) undelivered.push(approval);

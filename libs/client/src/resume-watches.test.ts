@@ -167,7 +167,7 @@ it('a watch of approvals reconnects, and delivers each opened and closed approva
     { messages: [message(pending('a')), message(pending('b'))], error: DRAINING },
     { messages: [message(pending('b'))], error: REFUSED },
     {
-      // The list can be older than the reads of what has closed.
+      // The list can be older than the response of GetApproval, and still contain a closed approval.
       messages: ['a', 'b', 'c'].map((id) => message(pending(id))),
       error: new InternalError('INTERNAL', 'Bug.'),
     },
@@ -176,7 +176,7 @@ it('a watch of approvals reconnects, and delivers each opened and closed approva
     watchApprovals: (_, options) => open(options),
     getApproval: async ({ approvalId = '' }) => {
       reads.push(approvalId);
-      // The server stops again while the client reads what has closed.
+      // The server stops again while the client reads which approvals have closed.
       if (reads.length === 1) throw REFUSED;
       const state = approvalId === 'a' ? ApprovalState.REJECTED : ApprovalState.PENDING;
       return create(GetApprovalResponseSchema, { approval: { approvalId, state } });

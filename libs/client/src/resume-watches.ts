@@ -26,7 +26,7 @@ export interface WatchLimits {
   readonly reconnectMs?: number;
 }
 
-/** One stream of a watch. */
+/** Opens one stream of a watch. */
 type Open<M> = (options: CallOptions) => AsyncIterable<M>;
 
 /**
@@ -44,8 +44,8 @@ type Deliver<M> = (message: M, resumes: boolean) => readonly M[] | Promise<reado
 export function resumeWatches(runs: Runs, limits: WatchLimits = {}): Runs {
   const watchRun: Runs['watchRun'] = (request, options) => {
     let after = request.afterSequence ?? 0n;
-    const open: Open<WatchRunResponse> = (to) =>
-      runs.watchRun({ ...request, afterSequence: after }, to);
+    const open: Open<WatchRunResponse> = (callOptions) =>
+      runs.watchRun({ ...request, afterSequence: after }, callOptions);
     return resumed(open, options, limits, (message) => {
       after = laterOf(after, message.event);
       return withoutHeartbeat(message);
@@ -56,10 +56,10 @@ export function resumeWatches(runs: Runs, limits: WatchLimits = {}): Runs {
     let after = 0n;
     const { progress = false } = request;
     // A repeated runAgent with the same request_id watches the run that the first one started.
-    const open: Open<RunAgentResponse> = (to) =>
+    const open: Open<RunAgentResponse> = (callOptions) =>
       runId === ''
-        ? runs.runAgent(request, to)
-        : ofRun(runId, runs.watchRun({ runId, afterSequence: after, progress }, to));
+        ? runs.runAgent(request, callOptions)
+        : ofRun(runId, runs.watchRun({ runId, afterSequence: after, progress }, callOptions));
     return resumed(open, options, limits, (message) => {
       ({ runId } = message);
       after = laterOf(after, message.event);

@@ -111,7 +111,7 @@ function recordOrder<DB extends FreezesDatabase>(
   return store.transaction(work, { urgent: true });
 }
 
-/** Waits up to `waitMs` until the other replicas have no calls of the scope in flight; returns the rest. */
+/** Waits up to `waitMs` for the calls of other replicas within the scope to end; returns those still in flight. */
 async function settleAtPeers<DB extends FreezesDatabase>(
   { store, callsInStore }: FreezeParts<DB>,
   { scope, cause }: FreezeOrder,

@@ -69,14 +69,14 @@ function orderOf({ order, scope, cause }: Pick<Step, 'scope' | 'cause' | 'order'
   };
 }
 
-/** Compares with a query that never uses cached rows. */
+/** Compares the result of `freezesOver` with a query that never uses cached rows. */
 async function expectCurrent(trx: Trx): Promise<void> {
   for (const agent of AGENTS) {
     expect(await freezesOver(trx, agent)).toEqual(await freezesOverAny(trx, [agent]));
   }
 }
 
-async function take(trx: Trx, each: Step, round: number): Promise<void> {
+async function applyStep(trx: Trx, each: Step, round: number): Promise<void> {
   const order = round * ORDERS + each.order;
   await expectCurrent(trx);
   if (each.kind === 'freeze') await insertFreeze(trx, orderOf({ ...each, order }), AT);
@@ -106,7 +106,7 @@ async function locationIn(place: string): Promise<StoreLocation> {
 
 const PLACES = ['a file', ...(isPostgresAvailable() ? ['PostgreSQL'] : [])];
 
-describe.each(PLACES)('freezes that cover an agent in %s (EM-3, SV-9)', (place) => {
+describe.each(PLACES)('freezes that cover an agent, stored in %s (EM-3, SV-9)', (place) => {
   it('equal the stored orders, despite rollbacks and concurrent writers', async () => {
     const location = await locationIn(place);
     const [store, other] = [await open(location), await open(location)];
@@ -116,7 +116,7 @@ describe.each(PLACES)('freezes that cover an agent in %s (EM-3, SV-9)', (place) 
         for (const each of steps) {
           const writer = each.other ? other : store;
           await writer
-            .transaction((trx) => take(trx, each, round))
+            .transaction((trx) => applyStep(trx, each, round))
             .catch((error: unknown) => {
               if (!(error instanceof RolledBack)) throw error;
             });

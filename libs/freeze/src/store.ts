@@ -41,10 +41,10 @@ export async function freezesOver<DB extends FreezesDatabase>(
   subject: AgentKey,
 ): Promise<readonly FreezeInForce[]> {
   const scopes = scopesOver(subject);
-  const known = await cachedFreezes(readerOf(db));
+  const known = await cachedFreezes(narrowed(db));
   if (known !== NOT_CACHED) return known.filter(({ scope }) => scopes.includes(scope));
   const [everything, tenant, run, agent] = scopes;
-  const { rows } = await selectOver(readerOf(db), { everything, tenant, run, agent });
+  const { rows } = await selectOver(narrowed(db), { everything, tenant, run, agent });
   return toFreezes(rows);
 }
 
@@ -53,7 +53,7 @@ export const MAX_CACHED_FREEZES = 200;
 const NOT_CACHED = 'not cached';
 const IN_FORCE = 'in force';
 
-/** All orders in force, under one key. All statements that change the table are in this file. */
+/** All orders in force, under one key. Every change of the table is made in this file and clears the cache. */
 const cache = new RowCache<readonly FreezeInForce[] | typeof NOT_CACHED>();
 
 /**
@@ -80,7 +80,7 @@ export async function freezesOverAny<DB extends FreezesDatabase>(
   const scopes = [...new Set(subjects.flatMap(scopesOver))];
   const found: FreezeRow[] = [];
   for (let from = 0; from < scopes.length; from += MAX_SCOPES) {
-    const rows = await selectInForce(readerOf(db), scopes.slice(from, from + MAX_SCOPES)).execute();
+    const rows = await selectInForce(narrowed(db), scopes.slice(from, from + MAX_SCOPES)).execute();
     found.push(...rows);
   }
   return toFreezes(found);
@@ -103,7 +103,7 @@ export async function insertFreeze<DB extends FreezesDatabase>(
   order: FreezeOrder,
   at: Date,
 ): Promise<{ readonly scope: string; readonly lifted: boolean }> {
-  const db = readerOf(trx);
+  const db = narrowed(trx);
   const known = await db
     .selectFrom('freezes')
     .select(['scope', 'lifted_at'])
@@ -146,7 +146,7 @@ export async function liftFreeze<DB extends FreezesDatabase>(
   orderId: string,
   at: Date,
 ): Promise<boolean> {
-  const db = readerOf(trx);
+  const db = narrowed(trx);
   const { numUpdatedRows } = await db
     .updateTable('freezes')
     .set({ lifted_at: at })
@@ -205,6 +205,6 @@ function toFreeze({ order_id, ordered_by, ordered_at: _, ...row }: FreezeRow): F
 }
 
 /** Returns the database of a service, typed as a database with only the freezes table. */
-function readerOf<DB extends FreezesDatabase>(db: Kysely<DB>): Kysely<FreezesDatabase> {
+function narrowed<DB extends FreezesDatabase>(db: Kysely<DB>): Kysely<FreezesDatabase> {
   return db as unknown as Kysely<FreezesDatabase>;
 }

@@ -65,7 +65,7 @@ describe('the total of an agent', () => {
     ]);
   });
 
-  it('is reported for each instance when the manager has one agent (HK-3)', async () => {
+  it('is reported for each instance when the manager is limited to one agent (HK-3)', async () => {
     expect(await totalsOf({ agent: 'child' })).toEqual([['child-1', 1, 100]]);
     const twins = [
       llmEnd('e1', 'child'),

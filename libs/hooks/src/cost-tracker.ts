@@ -11,7 +11,7 @@ export interface RunCost {
   readonly calls: number;
 }
 
-/** Called with the total of an agent's run and its RUN_END. */
+/** Called when an agent ends, with its total, which includes its descendants, and its RUN_END event. */
 export type OnTotal = (runId: string, total: RunCost, end: HookContext) => void;
 
 /** Maximum memory for runs in progress, and the estimated size of one agent or delegation, in bytes. */

@@ -52,7 +52,7 @@ export async function createWorld(keyDir: string = tempDir()): Promise<World> {
 export const AGENT = { name: 'clerk', instance: 'ag_1' };
 export const ARGUMENTS = '{"user_id":42}';
 
-/** Valid claims of every kind. */
+/** Valid claims of every kind of token. */
 export const CLAIMS: { readonly [K in TokenKind]: ClaimsInit<K> } = {
   service: { name: 'supervisor', replica: 'r1', tenants: ['acme'] },
   agent: {
@@ -111,7 +111,7 @@ export const CLAIMS: { readonly [K in TokenKind]: ClaimsInit<K> } = {
   run_token: { tenant: 'acme', runId: 'run_1', agent: AGENT },
 };
 
-/** Issuer and audience of each kind in these tests. */
+/** Issuer and audience of each kind of token in these tests. */
 export const ISSUED: {
   readonly [K in TokenKind]: { readonly issuer: ServiceName; readonly audience: string };
 } = {

@@ -28,7 +28,7 @@ export class Issuer {
     return issuer;
   }
 
-  /** The URL of its key set. */
+  /** The URL of the key set. */
   get url(): string {
     const address = this.#server.address();
     if (address === null || typeof address === 'string') throw new Error('The issuer is closed.');
@@ -47,7 +47,7 @@ export class Issuer {
     this.#jwks = { keys: [...this.#jwks.keys, jwk] };
   }
 
-  /** Signs a token with these claims, issuer and times. */
+  /** Signs a token with `claims`, which override the default issuer and times. */
   async sign(
     claims: Readonly<Record<string, unknown>>,
     { kid = 'key-1', expiresInS = 60, at = new Date() } = {},

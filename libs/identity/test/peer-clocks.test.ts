@@ -95,7 +95,7 @@ describe('a verifier whose clock differs from that of the issuer', () => {
 });
 
 describe('a gate', () => {
-  it('records the clock of a caller when it rejects the token only because of its times (BD-3)', async () => {
+  it('records the clock of a caller when only the times of its token are invalid (BD-3)', async () => {
     const { clock, peerClocks, worker, verifier } = await setUp();
     const gate = internalGate({
       service: 'supervisor',

@@ -20,7 +20,7 @@ describe('a tool pattern', () => {
     expect(matchesGlob(pattern, text)).toBe(fits);
   });
 
-  it('matches a long hostile name without stalling (SV-3)', () => {
+  it('rejects a long name with many partial matches without exponential backtracking (SV-3)', () => {
     const pattern = `${'*a'.repeat(60)}b`;
     expect(matchesGlob(pattern, 'a'.repeat(20_000))).toBe(false);
   });

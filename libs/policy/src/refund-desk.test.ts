@@ -51,7 +51,7 @@ const contractOf: ContractLookup = (tool) => {
   return schema && compileContract(schema);
 };
 const policy = loadPolicy(read('policy.yaml'), { file: 'policy.yaml', toolSchemas });
-const person = {
+const origin = {
   agent: { name: 'refund-worker', instance: 'refund-worker' },
   tenant: 'acme',
   supervision: {
@@ -86,7 +86,7 @@ describe('the refund policy as data (SV-4)', () => {
 
   it('escalates a revised refund of 2,000 USD (SV-10)', () => {
     const action = { kind: 'tool', name: 'issue_refund', args: { user_id: 42, amount_usd: 9000 } };
-    const input = { ...person, action, facts: initialFacts(policy), contractOf };
+    const input = { ...origin, action, facts: initialFacts(policy), contractOf };
     const outcome = reviewToFixpoint(policy, input);
     expect(outcome.passes.map((pass) => pass.decision.verdict)).toEqual([
       'revise',
@@ -99,22 +99,23 @@ describe('the refund policy as data (SV-4)', () => {
 
   it('decides the actions of the sequence context, refund, e-mail, answer', () => {
     let facts = initialFacts(policy);
-    const say = (action: ProposedAction) => review(policy, { ...person, action, facts }).reason;
+    const reasonFor = (action: ProposedAction) =>
+      review(policy, { ...origin, action, facts }).reason;
     const email = { kind: 'tool', name: 'send_refund_email', args: {} };
     const refund = { kind: 'tool', name: 'issue_refund', args: { amount_usd: 1000, reason: 'x' } };
     const final = { kind: 'final', answer: 'Done.' };
-    expect(say(final)).toBe('final_requires_context');
+    expect(reasonFor(final)).toBe('final_requires_context');
 
     const look = { callId: 'c1', tool: 'get_refund_context', status: 'succeeded' } as const;
     facts = applyReceipt(policy, facts, { ...look, fields: { error: 'context_not_found' } });
-    expect(say(final)).toBe('final_requires_context');
+    expect(reasonFor(final)).toBe('final_requires_context');
     facts = applyReceipt(policy, facts, { ...look, callId: 'c2', fields: {} });
-    expect(say(final)).toBe('final_with_context');
+    expect(reasonFor(final)).toBe('final_with_context');
 
     facts = applyPending(policy, facts, 'c3', refund);
     facts = applyPending(policy, facts, 'c4', refund);
-    expect(say(refund)).toBe('refund_budget_exhausted');
-    expect(say(email)).toBe('email_before_refund');
+    expect(reasonFor(refund)).toBe('refund_budget_exhausted');
+    expect(reasonFor(email)).toBe('email_before_refund');
     const paid = { callId: 'c3', tool: 'issue_refund', status: 'succeeded' } as const;
     facts = applyReceipt(policy, facts, {
       ...paid,
@@ -122,8 +123,8 @@ describe('the refund policy as data (SV-4)', () => {
     });
     facts = applyReceipt(policy, facts, { ...paid, callId: 'c4', fields: { status: 'error' } });
     expect(factValues(policy, facts).executed_refund_total).toBe(99_950);
-    expect(say(email)).toBe('email_after_refund');
-    expect(say(refund)).toBe('refund_within_auto_limit');
+    expect(reasonFor(email)).toBe('email_after_refund');
+    expect(reasonFor(refund)).toBe('refund_within_auto_limit');
   });
 });
 
@@ -229,7 +230,7 @@ describe('the refund policy and the same rules as plain code', () => {
     const property = fc.property(action, state, fc.boolean(), (proposed, values, approved) => {
       const facts = factsWith(policy, { ...values });
       const decision = review(policy, {
-        ...person,
+        ...origin,
         action: proposed,
         facts,
         skipEscalation: approved,
@@ -238,7 +239,7 @@ describe('the refund policy and the same rules as plain code', () => {
       const [verdict, why, args] = expected(proposed, values, approved);
       expect([decision.verdict, decision.reason, revised]).toEqual([verdict, why, args]);
       const outcome = reviewToFixpoint(policy, {
-        ...person,
+        ...origin,
         action: proposed,
         facts,
         skipEscalation: approved,
@@ -256,7 +257,7 @@ describe('the refund policy and the same rules as plain code', () => {
       let facts = initialFacts(policy);
       for (const [index, args] of calls.entries()) {
         const proposed = { kind: 'tool', name: 'issue_refund', args };
-        const input = { ...person, action: proposed, facts, skipEscalation: approved, contractOf };
+        const input = { ...origin, action: proposed, facts, skipEscalation: approved, contractOf };
         const outcome = reviewToFixpoint(policy, input);
         if (outcome.verdict !== 'approve') continue;
         facts = applyPending(policy, facts, `c${index}`, outcome.action);

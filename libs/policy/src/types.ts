@@ -156,7 +156,7 @@ export interface Policy {
   readonly evidence: EvidenceRule;
   /**
    * Tools whose calls require an approver other than the user who started the run; `*` is every
-   * action. Undefined when the policy says nothing.
+   * action. Undefined when the policy does not set `four_eyes`.
    */
   readonly fourEyes: readonly string[] | undefined;
   /** Valid but suspicious content, such as a tool that no gateway provides. */

@@ -76,7 +76,7 @@ describe('loading a policy', () => {
     ],
     [
       rule('    match: { kind: final, tool: pay }\n    decide: block\n    reason: no\n'),
-      'p.yaml:4:33: rules[0].match.tool never matches: only actions of kind tool and client_tool have one.',
+      'p.yaml:4:33: rules[0].match.tool never matches: only actions of kind tool and client_tool have a tool.',
     ],
     [
       rule('    match: { tool: pay, target: x }\n    decide: block\n    reason: no\n'),
@@ -88,7 +88,7 @@ describe('loading a policy', () => {
     ],
     [
       rule('    match: { tool: [] }\n    decide: block\n    reason: no\n'),
-      'p.yaml:4:20: rules[0].match.tool must name at least one.',
+      'p.yaml:4:20: rules[0].match.tool must not be empty.',
     ],
     ['policy: p\nrules: {}\n', 'p.yaml:2:8: rules must be a list, not a mapping.'],
     ['policy: p\npolicy: q\nrules: []\n', 'p.yaml:2:1: Map keys must be unique'],
@@ -112,7 +112,7 @@ describe('loading a policy', () => {
   it.each([
     ['kind: cup, initial: 0', '2:14: facts.f.kind must be one of cap or gate, not "cup".'],
     ['kind: cap', '2:6: facts.f must have the key initial.'],
-    ['kind: cap, initial: true', '2:28: facts.f.initial must be a value that a cap can have.'],
+    ['kind: cap, initial: true', '2:28: facts.f.initial must be a whole number.'],
     ['kind: gate, type: bool, initial: 1', '2:41: facts.f.initial must be of type bool.'],
     [
       'kind: cap, initial: 0, updates: [{ tool: pay }]',

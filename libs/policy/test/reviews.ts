@@ -38,10 +38,10 @@ export const call = (name: string, args: ProposedAction['args'] = {}) => ({
   args,
 });
 /** Reviews an action once. */
-export const say = (policy: Policy, action: ProposedAction, more: Partial<ReviewInput> = {}) =>
+export const decide = (policy: Policy, action: ProposedAction, more: Partial<ReviewInput> = {}) =>
   review(policy, input(policy, action, more));
 /** Reviews an action once; returns verdict and reason. */
 export const short = (policy: Policy, action: ProposedAction, more: Partial<ReviewInput> = {}) => {
-  const { verdict, reason } = say(policy, action, more);
+  const { verdict, reason } = decide(policy, action, more);
   return `${verdict} ${reason}`;
 };

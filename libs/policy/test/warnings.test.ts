@@ -11,7 +11,7 @@ describe('a policy with a likely mistake', () => {
     `policy: p\nrules:\n  - { id: a, match: ${match}, decide: approve, reason: yes }\n`;
 
   it.each(['{ tool: pay }', '{ kind: [tool, delegation] }', '{ target: "*" }'])(
-    'is warned about when no rule matches an answer: %s (SV-3)',
+    'causes a warning when no rule matches a final answer: %s (SV-3)',
     (match) => {
       expect(warningsOf(rules(match))).toEqual([
         '3:3 no rule matches a final answer, so every answer is blocked; add a rule with match: { kind: final }.',
@@ -20,13 +20,13 @@ describe('a policy with a likely mistake', () => {
   );
 
   it.each(['{ kind: final }', '{ kind: [tool, final] }', '{ agent: support }'])(
-    'is not warned about when a rule may match an answer: %s (SV-3)',
+    'causes no warning when a rule may match a final answer: %s (SV-3)',
     (match) => {
       expect(warningsOf(rules(match))).toEqual([]);
     },
   );
 
-  it('is warned about when a cap names no tool or no argument (SV-3, SV-5)', () => {
+  it('causes a warning when a cap names an unknown tool or argument (SV-3, SV-5)', () => {
     const caps = (cap: string) =>
       warningsOf(`${rules('{ kind: final }')}human: { caps: [{ ${cap}, max: 5 }] }\n`);
     expect(caps('tool: pay, argument: amount')).toEqual([]);
@@ -40,12 +40,12 @@ describe('a policy with a likely mistake', () => {
     ]);
   });
 
-  it('is rejected with one problem for a tab (SYS-3)', () => {
+  it('is rejected with only one problem for several tabs (SYS-3)', () => {
     const text = 'policy: p\nrules:\n\t- id: a\n\t  decide: block\n\t- id: b\n';
     expect(problemsOf(text)).toEqual(['p.yaml:3:1: tabs are not allowed; indent with spaces.']);
   });
 
-  it('is warned about when a tool is unknown or a rule unreachable (SV-3)', () => {
+  it('causes a warning when a tool is unknown or a rule is unreachable (SV-3)', () => {
     const text = `policy: p
 rules:
   - { id: a, match: { tool: pya }, decide: block, reason: no }

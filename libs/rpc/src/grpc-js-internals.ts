@@ -78,8 +78,8 @@ export function statusInterceptor(change: (sent: SentStatus) => SentStatus): Ser
 }
 
 /**
- * Resets the stream of a call that has its status: grpc-js leaves it open until the client has sent its whole request,
- * and has no function that ends it. The servers of gRPC in C++ and Go send the same reset
+ * Resets the stream of a call whose status has been sent: grpc-js leaves the stream open until the client has sent its
+ * whole request, and has no function that closes the stream. The servers of gRPC in C++ and Go send the same reset
  * (https://github.com/grpc/grpc/issues/1640, https://github.com/grpc/grpc-go/issues/834).
  */
 export function resetStream(call: ServerInterceptingCallInterface): void {

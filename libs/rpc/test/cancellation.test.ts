@@ -148,7 +148,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(left[0]).toBeLessThanOrEqual(30);
   });
 
-  it('applies the deadline to an access check (gate) that hangs (SYS-4)', async () => {
+  it('applies the deadline to a gate that hangs (SYS-4)', async () => {
     const { client } = await start(transport, {}, { gate: forever, limits: { maxUnaryMs: 30 } });
     expect(await rejection(client().startRun(START))).toBeInstanceOf(DeadlineError);
   });

@@ -31,7 +31,7 @@ async function observed() {
   return {
     authority,
     names,
-    /** Replaces the certificate by one that expires in `leftMs` after a lifetime of `lifeMs`. */
+    /** Replaces the certificate with one that expires in `leftMs` after a lifetime of `lifeMs`. */
     async issue(leftMs: number, lifeMs: number): Promise<Date> {
       const began = new Date(Date.now() + leftMs - lifeMs + BACKDATED_MS);
       const { cert, key } = await issueCertificate(authority, {
@@ -96,11 +96,14 @@ it('measures the time until each certificate expires, and updates it after a rel
   expect((await left()).size).toBe(0);
 });
 
-it('measures the time until the first certificate in the chain expires', async () => {
+it('measures the time until the earliest expiry in the certificate chain', async () => {
   const { authority, names, issue, open, left } = await observed();
   await issue(50 * 60_000, 60 * 60_000);
-  const between = await issueCertificate(authority, { commonName: 'between', lifeMs: 600_000 });
-  writeFileSync(names.certFile, readFileSync(names.certFile, 'utf8') + between.cert);
+  const intermediate = await issueCertificate(authority, {
+    commonName: 'between',
+    lifeMs: 600_000,
+  });
+  writeFileSync(names.certFile, readFileSync(names.certFile, 'utf8') + intermediate.cert);
   open();
   expect((await left()).get('service')).toBeLessThan(601);
 });
@@ -131,18 +134,18 @@ it('warns once at a fifth and at a twentieth of the lifetime, and logs one error
 it('warns about an authority at most 30 days before it expires (SYS-4)', async () => {
   const { names, issue, open, logged } = await observed();
   await issue(50 * 60_000, 60 * 60_000);
-  const yearsOld = (leftMs: number) =>
+  const expiringIn = (leftMs: number) =>
     createAuthority({
       commonName: 'An old authority',
       lifeMs: 365 * DAY_MS,
       now: new Date(Date.now() + leftMs - 365 * DAY_MS),
     });
   const own = readFileSync(names.caFile, 'utf8');
-  writeFileSync(names.caFile, own + (await yearsOld(31 * DAY_MS)).cert);
+  writeFileSync(names.caFile, own + (await expiringIn(31 * DAY_MS)).cert);
   const files = open();
   expect(logged()).toEqual([]);
   const { current } = files;
-  writeFileSync(names.caFile, own + (await yearsOld(29 * DAY_MS)).cert);
+  writeFileSync(names.caFile, own + (await expiringIn(29 * DAY_MS)).cert);
   await expect.poll(() => files.current).not.toBe(current);
   await expect.poll(logged).toEqual(['warn authority: TLS certificate expires soon']);
 });

@@ -23,7 +23,7 @@ export interface Certificates {
   readonly ca: string;
   /** TLS of a client with the certificate of `name` that expects `peer`. */
   readonly client: (name: Name, peer?: Name) => ChannelTls;
-  /** Replaces all certificates by new ones. */
+  /** Replaces all certificates with new ones. */
   readonly renew: () => Promise<unknown>;
 }
 

@@ -64,7 +64,7 @@ describe('an edge with TLS', () => {
     expect((await runs.startRun(START, ALLOWED)).run?.runId).toBe('run-1');
   });
 
-  it('serves JSON to clients without ALPN, such as curl --http1.1 (SYS-2)', async () => {
+  it('serves JSON over HTTP/1.1 to clients without ALPN (SYS-2)', async () => {
     const { address, certs } = await edge();
     const url = `https://${address}/writ.run.v1.RunService/StartRun`;
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
@@ -101,18 +101,18 @@ describe('an edge with TLS', () => {
   it('presents a new certificate without a restart and closes old connections (SYS-6)', async () => {
     const { address, certs } = await edge();
     const old = connectHttp2(`https://${address}`, { ca: certs.ca });
-    const before = await shownBy(old);
+    const before = await serialNumberOf(old);
     const left = new Promise((resolve) => old.once('close', resolve));
     await certs.renew();
     await left;
     const next = connectHttp2(`https://${address}`, { ca: certs.ca });
-    expect(await shownBy(next)).not.toBe(before);
+    expect(await serialNumberOf(next)).not.toBe(before);
     next.close();
   });
 });
 
 /** Returns the serial number of the server certificate of a session. */
-async function shownBy(session: ClientHttp2Session): Promise<string> {
+async function serialNumberOf(session: ClientHttp2Session): Promise<string> {
   await new Promise((resolve) => session.once('connect', resolve));
   const { socket } = session;
   if (!(socket instanceof TLSSocket)) throw new TypeError('The connection does not use TLS.');

@@ -169,8 +169,8 @@ describe('one port', () => {
     expect(headers.get('keep-alive')).toBe('timeout=300');
     const brief = await edge({ limits: { connectionIdleMs: 1_000 } });
     const agent = new Agent({ keepAlive: true });
-    const asked = httpRequest(`http://${brief.address}/nothing`, { agent }).end();
-    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const request = httpRequest(`http://${brief.address}/nothing`, { agent }).end();
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
     expect(response.headers['keep-alive']).toBe('timeout=1');
     response.resume();
     await once(response.socket, 'close');

@@ -208,7 +208,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(error.details).toContain('method /writ.run.v1.RunService/Nonsense');
   });
 
-  it('truncates and repairs a message that does not fit into headers (SYS-3)', async () => {
+  it('truncates a message that does not fit into headers, and replaces lone surrogates (SYS-3)', async () => {
     const { client } = await start(transport, {
       startRun: async () => {
         throw new PreconditionError('RUN_ENDED', `\ud800${'x'.repeat(100_000)}`);
@@ -231,7 +231,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const error = await raw(address, 'StartRun', Buffer.from(request), metadata);
     expect(error.details).toMatch(/^停{300,341}…$/);
     const details = error.metadata.get('grpc-status-details-bin')[0] as Buffer;
-    // A message that is forwarded is not shortened again, and text in front of long characters is kept.
+    // A message that is forwarded is not shortened again, and text before multi-byte characters is kept.
     expect(truncate(error.details)).toBe(error.details);
     expect(truncate(`${'x'.repeat(800)}${'停'.repeat(1_000)}`)).toMatch(/^x{800}停{200,}…$/);
     // Some peers accept at most 8 KiB of headers.

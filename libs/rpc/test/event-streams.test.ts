@@ -29,7 +29,7 @@ describe('event streams of an edge', () => {
     for (const request of requests.splice(0)) request.destroy();
   });
 
-  /** Opens a stream; resolves with its response, before any of it is read. */
+  /** Opens a stream; resolves with the response before its body is read. */
   const open = (port: number, agent?: Agent) =>
     new Promise<IncomingMessage>((resolve, reject) => {
       const headers = { authorization: `Bearer ${KEY}` };

@@ -10,7 +10,7 @@ import { ALLOWED, clientOf, rejection, START } from './fixture.ts';
 const PROGRAM = fileURLToPath(new URL('./replica-program.ts', import.meta.url));
 /** Deadline of a call: a call that waited for a hung replica would last until then. */
 const LIMIT_MS = 60_000;
-/** Liveness limit for calls that are retried on another replica, far from their deadline. */
+/** Maximum duration of calls that must not wait for a hung replica, far below their deadline. */
 const LIVENESS_MS = LIMIT_MS / 2;
 const RETRYING = { ...ALLOWED, retry: true, timeoutMs: LIMIT_MS };
 

@@ -39,13 +39,13 @@ it('opens no connection to a server of the same process that is not serving or i
     startRun: async () => ({ run: { runId: 'local' } }),
   });
   const connections = vi.spyOn(Client.prototype, 'makeUnaryRequest');
-  const started = async (health: 'serving' | 'responding') =>
+  const startRun = async (health: 'serving' | 'responding') =>
     await client({ health, retry: { maxAttempts: 1 } }).startRun(START, ALLOWED);
   server.setServing(false);
-  const refused = await rejection(started('serving'));
+  const refused = await rejection(startRun('serving'));
   expect(refused).toMatchObject({ kind: 'unavailable' });
   // Other services fetch keys from a service before it reports SERVING.
-  expect((await started('responding')).run?.runId).toBe('local');
+  expect((await startRun('responding')).run?.runId).toBe('local');
   expect(connections).not.toHaveBeenCalled();
   // The error is the same as over a connection.
   const apart = clientOf(server.address, telemetry, { retry: { maxAttempts: 1 } });
@@ -56,9 +56,9 @@ it('opens no connection to a server of the same process that is not serving or i
   expect(connections).toHaveBeenCalled();
   connections.mockClear();
   server.setServing(true);
-  expect((await started('serving')).run?.runId).toBe('local');
+  expect((await startRun('serving')).run?.runId).toBe('local');
   await server.close(0);
-  expect(await rejection(started('serving'))).toMatchObject({ reason: 'DRAINING' });
+  expect(await rejection(startRun('serving'))).toMatchObject({ reason: 'DRAINING' });
   expect(loopback?.find(server.address)).toBeDefined();
   expect(connections).not.toHaveBeenCalled();
 });

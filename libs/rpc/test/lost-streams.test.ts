@@ -20,7 +20,7 @@ const LOSSES: Readonly<Record<string, (stream: ServerHttp2Stream) => void>> = {
     stream.on('wantTrailers', () => stream.sendTrailers({ 'x-test': '1' }));
     stream.end();
   },
-  'answered by headers that have no status': (stream) => {
+  'answered with headers that have no status': (stream) => {
     stream.respond({ ':status': 200 }, { endStream: true });
   },
   'cut off with its connection': (stream) => stream.session?.destroy(),

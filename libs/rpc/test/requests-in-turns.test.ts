@@ -68,7 +68,7 @@ it.each(WIRES)(
     });
     const operator = client();
     const halt = () => operator.cancelRun({ requestId: 'h', runId: 'r' }, ALLOWED);
-    // Connects.
+    // Opens the connection of the operator before the requests are sent.
     await halt();
     begun.splice(0);
     await sendMany(address, true, type);
@@ -114,7 +114,7 @@ it.each(WIRES)(
     let begun = 0;
     const operator = client();
     const halt = () => operator.cancelRun({ requestId: 'h', runId: 'r' }, ALLOWED);
-    // Connects.
+    // Opens the connection of the operator before the requests are sent.
     await halt();
     ended.splice(0);
     const session = await sendMany(address, true, type);

@@ -13,7 +13,7 @@ import { createRpcServer, type GateCall, TlsFiles } from '../src/index.ts';
 import { type Certificates, certificates } from './certificates.ts';
 import { clientOf, rejection, START, start } from './fixture.ts';
 
-/** Starts a server with the certificate of the supervisor that records what its gate saw. */
+/** Starts a server with the certificate of the supervisor; `seen` contains the client URIs that its gate received. */
 async function guarded(certs: Certificates) {
   const seen: GateCall['peerUris'][] = [];
   const started = await start(
@@ -34,10 +34,10 @@ const reason = (error: unknown): string | undefined =>
   isWritError(error) ? `${error.kind} ${error.message}` : undefined;
 
 /**
- * Connects with the worker certificate in `dir`, or without a client certificate if `named` is false, and returns the
- * serial number of the server certificate. Rejects unless the server starts HTTP/2.
+ * Connects with the worker certificate in `dir`, or without a client certificate if `withCertificate` is false, and
+ * returns the serial number of the server certificate. Rejects unless the server starts HTTP/2.
  */
-function shownBy(address: string, { dir }: Certificates, named = true): Promise<string> {
+function serialOf(address: string, { dir }: Certificates, withCertificate = true): Promise<string> {
   const [host = '', port = ''] = address.split(':');
   const own = {
     cert: readFileSync(join(dir, 'agent-worker.crt')),
@@ -45,7 +45,7 @@ function shownBy(address: string, { dir }: Certificates, named = true): Promise<
   };
   const ca = readFileSync(join(dir, 'ca.crt'));
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const to = { host, port: Number(port), ALPNProtocols: ['h2'], ca, ...(named && own) };
+  const to = { host, port: Number(port), ALPNProtocols: ['h2'], ca, ...(withCertificate && own) };
   const socket = connect(to);
   socket.once('data', () => {
     resolve(socket.getPeerCertificate().serialNumber);
@@ -75,10 +75,10 @@ describe('an internal port with TLS', () => {
     expect(reason(await rejection(untrustedClient.startRun(START)))).toMatch(/^unavailable /);
     const plain = client({ timeoutMs: 3_000 });
     expect(reason(await rejection(plain.startRun(START)))).toMatch(/^unavailable /);
-    await expect(shownBy(address, certs, false)).rejects.toMatchObject({
+    await expect(serialOf(address, certs, false)).rejects.toMatchObject({
       code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
     });
-    await expect(shownBy(address, certs)).resolves.toMatch(/^01/);
+    await expect(serialOf(address, certs)).resolves.toMatch(/^01/);
     expect(seen).toEqual([]);
   });
 
@@ -146,9 +146,9 @@ describe('an internal port with TLS', () => {
     const client = clientOf(address, telemetry, { tls: certs.client('agent-worker') });
     await client.startRun(START);
     const inFlight = client.startRun({ ...START, goal: 'wait' });
-    const before = await shownBy(address, certs);
+    const before = await serialOf(address, certs);
     await certs.renew();
-    await expect.poll(() => shownBy(address, certs)).not.toBe(before);
+    await expect.poll(() => serialOf(address, certs)).not.toBe(before);
     for (let call = 0; call < 5; call += 1) {
       const { run } = await client.startRun({ ...START, goal: 'now' });
       expect(run?.runId).toBe('now');
@@ -198,11 +198,11 @@ describe('an internal port with TLS', () => {
     const certs = await certificates();
     const successor = await certificates();
     const { address } = await guarded(certs);
-    const before = await shownBy(address, certs);
+    const before = await serialOf(address, certs);
     for (const file of ['ca.crt', 'supervisor.crt', 'supervisor.key'])
       copyFileSync(join(successor.dir, file), join(certs.dir, file));
-    await expect.poll(() => shownBy(address, successor).catch(() => before)).not.toBe(before);
-    await expect(shownBy(address, certs)).rejects.toThrow();
+    await expect.poll(() => serialOf(address, successor).catch(() => before)).not.toBe(before);
+    await expect(serialOf(address, certs)).rejects.toThrow();
   });
 
   it('refuses cleartext on a public address unless it is explicitly allowed (SYS-4)', async () => {

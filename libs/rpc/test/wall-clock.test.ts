@@ -6,7 +6,7 @@ const HOUR_MS = 3_600_000;
 
 afterEach(() => vi.restoreAllMocks());
 
-/** Sets the wall clock. */
+/** Moves the wall clock by `byMs` and stops it there. */
 function step(byMs: number): void {
   const now = Date.now() + byMs;
   vi.spyOn(Date, 'now').mockReturnValue(now);

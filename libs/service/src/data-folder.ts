@@ -26,8 +26,8 @@ export interface DataFolderLock {
 }
 
 /** How long a new owner may take to write its process id, ms. */
-const NAME_WAIT_MS = 1_000;
-const NAME_POLL_MS = 20;
+const PID_WAIT_MS = 1_000;
+const PID_POLL_MS = 20;
 
 interface LockFile {
   readonly pidFile: string;
@@ -161,13 +161,13 @@ function createLockFile(file: string): void {
 
 /** Returns the id of the process that holds the lock; undefined if the process does not write its id in time. */
 async function ownerOf(pidFile: string): Promise<number | undefined> {
-  const deadline = performance.now() + NAME_WAIT_MS;
+  const deadline = performance.now() + PID_WAIT_MS;
   for (;;) {
     const pid = readPid(pidFile);
     // The id of a killed owner stays in the file until the next owner replaces it.
     if (pid !== undefined && isAlive(pid)) return pid;
     if (performance.now() >= deadline) return undefined;
-    await delay(NAME_POLL_MS);
+    await delay(PID_POLL_MS);
   }
 }
 

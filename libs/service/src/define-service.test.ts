@@ -89,7 +89,7 @@ async function openOutbox(file = ':memory:') {
   });
 }
 
-it('starts in order, drains calls before work and flushes the outbox before closing', async () => {
+it('starts its parts in order, drains calls before it stops background work, and flushes the outbox before closing', async () => {
   const { steps, create } = recorded();
   const service = await create();
   expect(service).toMatchObject({ name: 'spawn-budget', address: 'host:1', shard: 7 });

@@ -29,12 +29,12 @@ export interface ServiceDefinition<
 /**
  * Defines a service. All services have the same start order, drain order and health reporting.
  *
- * Opening a service loads the signing key and the trusted keys, then calls `open`. If `open` throws, everything that is
- * already open is closed. Starting it runs `prepare`, starts the outbox relay and the background work, and then reports
- * SERVING, or NOT_SERVING while the database is unavailable, after the database went back in time, and while the clock
- * is skewed. Stopping it reports NOT_SERVING, drains the listeners while `drain` ends in-flight work, stops the
- * background work, flushes the outbox and closes the resources in reverse order. Stopping again returns the same
- * promise. If a stop takes over a second, the service logs what it waits for.
+ * Opening a service loads the signing key and calls `open`; trusted keys are fetched on demand. If `open` throws,
+ * everything that is already open is closed. Starting it runs `prepare`, starts the outbox relay and the background
+ * work, and then reports SERVING, or NOT_SERVING while the database is unavailable, after the database went back in
+ * time, and while the clock is skewed. Stopping it reports NOT_SERVING, drains the listeners while `drain` ends
+ * in-flight work, stops the background work, flushes the outbox and closes the resources in reverse order. Stopping
+ * again returns the same promise. If a stop takes over a second, the service logs what it waits for.
  *
  * @returns a function that creates the service. The created service has bound its ports, but serves nothing before
  *   `start()`. The function rejects with the errors of opening the store, the keys and the listeners.

@@ -21,7 +21,7 @@ export interface ServiceParts {
   readonly tls?: ServiceTls | undefined;
   /** Where the internal listener may accept cleartext; default `loopback`. */
   readonly cleartext?: 'loopback' | 'anywhere' | undefined;
-  /** The servers of the process, which call each other without HTTP/2 (SYS-5). */
+  /** Registry of the servers of the process, so that its services call each other without HTTP/2 (SYS-5). */
   readonly loopback?: Loopback | undefined;
 }
 

@@ -96,7 +96,7 @@ export interface TransactionOptions {
    */
   readonly background?: boolean;
   /**
-   * Commit without waiting for fsync: a power failure may lose the transaction until the next durable commit, a crash
+   * Commits without waiting for fsync: until the next durable commit, a power failure may lose the transaction; a crash
    * of the process does not. For writes that can be repeated and that no response depends on; background transactions
    * only. Ignored by databases that do not support relaxed durability.
    */
@@ -121,8 +121,8 @@ export interface Store<DB> {
   /**
    * Reads committed data outside of transactions. Rejects writes and `db.transaction()` (InternalError
    * STORE_READ_ONLY), streaming, and any use inside of a transaction of this store (InternalError
-   * STORE_NESTED_TRANSACTION). On PostgreSQL reads that find all sessions busy run in order of arrival, and are rejected
-   * when too many of them wait (OverloadedError STORE_QUEUE_FULL).
+   * STORE_NESTED_TRANSACTION). On PostgreSQL reads that find all sessions busy run in order of arrival, and are
+   * rejected when too many of them wait (OverloadedError STORE_QUEUE_FULL).
    */
   readonly db: Kysely<DB>;
   /**
@@ -162,7 +162,10 @@ export interface Store<DB> {
    */
   readonly commits: number;
 
-  /** Number of durable commits with writes since the store was opened that contained only background work. */
+  /**
+   * Number of commits with writes since the store was opened that contained only background work, including commits
+   * with relaxed durability.
+   */
   readonly backgroundCommits: number;
 
   /** Rejects new transactions, waits for accepted ones and closes. Idempotent. */

@@ -47,9 +47,9 @@ describe.each(['a file', 'memory'] as const)('the delay of a commit in %s', (pla
     expect(store.commits).toBe(1);
     const delayed = insert('b');
     const failed = store.transaction(async () => {
-      throw new Error('reported to throw');
+      throw new Error('thrown on purpose');
     });
-    await expect(failed).rejects.toThrow('reported to throw');
+    await expect(failed).rejects.toThrow('thrown on purpose');
     await delayed;
     expect(store.commits).toBe(2);
     expect(await entryIds(store)).toEqual(['a', 'b']);

@@ -29,7 +29,7 @@ describe.skipIf(!isPostgresAvailable())(
      * transaction id of the lost transaction, and only then lets the first replica query the status of its transaction.
      * @returns the outcome of the lost transaction; undefined if the server did not reuse its id
      */
-    async function crashUnder(
+    async function crashDuringCommit(
       schema: string,
       crash: (held: HeldCommit) => Promise<void>,
     ): Promise<unknown> {
@@ -41,32 +41,32 @@ describe.skipIf(!isPostgresAvailable())(
       const url = postgres.url(proxy.address);
       const { store } = await openLedgerAt({ ...location, url, limits });
       const held = await holdCommits(beside, postgres.url(), schema);
-      // A transaction id is not reused once the server has written part of the transaction.
+      // A transaction id is not reused once the server has written WAL of the transaction to disk.
       await held.admin.query(`alter system set wal_writer_delay = '10s'`);
       await held.admin.query('select pg_reload_conf()');
-      let number = 0n;
+      let lostXid = 0n;
       const writing = store.transaction(async (trx) => {
-        number = await numberOf(trx);
+        lostXid = await xidOf(trx);
         await trx.insertInto('entry').values(entry('lost')).execute();
       });
       const outcome = writing.catch((error: unknown) => error);
       await held.arrived();
-      proxy.shut();
+      proxy.pause();
       await crash(held);
-      let next = 0n;
+      let nextXid = 0n;
       await expect
         .poll(async () => {
-          next = await beside.transaction(async (trx) => {
+          nextXid = await beside.transaction(async (trx) => {
             await trx.insertInto('account').values({ name: 'other', balance: 1n }).execute();
-            return await numberOf(trx);
+            return await xidOf(trx);
           });
-          return next;
+          return nextXid;
         })
         .toBeGreaterThan(0n);
-      proxy.open();
+      proxy.resume();
       const answer = await outcome;
       expect(await entryIds(beside)).toEqual([]);
-      return next === number ? answer : undefined;
+      return nextXid === lostXid ? answer : undefined;
     }
 
     it.each([
@@ -89,7 +89,7 @@ describe.skipIf(!isPostgresAvailable())(
       async (what, crash) => {
         for (let n = 0; n < TRIES; n += 1) {
           const schema = `${what.replaceAll(' ', '_')}_${n}`;
-          const answer = await crashUnder(schema, crash);
+          const answer = await crashDuringCommit(schema, crash);
           if (answer === undefined) continue;
           expect(answer).toMatchObject({ kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' });
           return;
@@ -100,7 +100,7 @@ describe.skipIf(!isPostgresAvailable())(
   },
 );
 
-async function numberOf(trx: Parameters<ReturnType<typeof sql>['execute']>[0]): Promise<bigint> {
+async function xidOf(trx: Parameters<ReturnType<typeof sql>['execute']>[0]): Promise<bigint> {
   const { rows } = await sql<{
     number: string;
   }>`select pg_current_xact_id()::text as number`.execute(trx);

@@ -56,7 +56,7 @@ async function move({ store }: OpenLedger, id: number, transfer: Transfer): Prom
         .execute();
     await add(from, -amount);
     for (let pause = 0; pause < pauses; pause += 1) await turn();
-    if (fault === 'throws') throw new Error('reported to throw');
+    if (fault === 'throws') throw new Error('thrown on purpose');
     await add(to, amount);
     await trx
       .insertInto('entry')
@@ -242,14 +242,14 @@ describe.each(PLACES)('group commit in %s', (place) => {
       store.transaction((trx) => trx.insertInto('entry').values(entry('c')).execute()),
     ]);
     // PostgreSQL keeps earlier work; on SQLite such a statement ends the shared transaction.
-    const shared = place === 'PostgreSQL';
+    const keepsEarlierWork = place === 'PostgreSQL';
     expect(outcomes).toMatchObject([
-      shared
+      keepsEarlierWork
         ? { status: 'fulfilled' }
         : { status: 'rejected', reason: { reason: 'STORE_COMMIT_FAILED' } },
       { status: 'rejected', reason: { reason: 'STORE_TRANSACTION_LOST' } },
       { status: 'fulfilled' },
     ]);
-    expect(await entryIds(store)).toEqual(shared ? ['a', 'b', 'c'] : ['a', 'c']);
+    expect(await entryIds(store)).toEqual(keepsEarlierWork ? ['a', 'b', 'c'] : ['a', 'c']);
   });
 });

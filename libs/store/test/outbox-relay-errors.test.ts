@@ -5,7 +5,7 @@ import type { LedgerDatabase } from './ledger.ts';
 import { openLedger, PLACES } from './open-ledger.ts';
 import { append, message, relayTo } from './outbox-fixture.ts';
 
-/** The store with another function that runs its transactions. */
+/** Returns the store with `transaction` replaced. */
 function withTransactions(
   store: Store<LedgerDatabase>,
   transaction: Store<LedgerDatabase>['transaction'],
@@ -85,7 +85,7 @@ describe('the outbox relay after an error', () => {
     full.mockRestore();
   });
 
-  it('publishes again under the same event id after a crash before the mark (HK-1)', async () => {
+  it('publishes again with the same event id after a crash before the mark is written (HK-1)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'a', 'b');

@@ -109,13 +109,13 @@ describe('the outbox relay', () => {
   it('publishes a rejected batch one by one in order and names the failing message (HK-1)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
-    const taken: string[] = [];
+    const published: string[] = [];
     const failures: (string | undefined)[] = [];
     const relay = createOutboxRelay({
       store,
       publish: async ({ eventId }) => {
         if (eventId === 'b' && failures.length === 0) throw new Error('no');
-        taken.push(eventId);
+        published.push(eventId);
       },
       publishAll: () => Promise.reject(new Error('not together')),
       onError: (_error, { eventId }) => failures.push(eventId),
@@ -124,7 +124,7 @@ describe('the outbox relay', () => {
     });
     await append(store, 'a', 'b', 'c');
     await relay.flush();
-    expect(taken).toEqual(['a', 'b', 'c']);
+    expect(published).toEqual(['a', 'b', 'c']);
     expect(failures).toEqual(['b']);
     await relay.stop();
   });
@@ -210,7 +210,7 @@ describe('the outbox relay', () => {
     expect(await outboxRows(store)).toEqual([]);
   });
 
-  it('runs outside the async context of the code that wakes it, including its transaction', async () => {
+  it('runs outside the async context and the transaction of the code that wakes it', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const span = new AsyncLocalStorage<string>();
@@ -242,12 +242,12 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the relays of several replicas', 
   it('publish each message once and in order, and fail over to the next (HK-2)', async () => {
     const { store, location } = await openLedger('PostgreSQL');
     const { store: other } = await openLedgerAt(location);
-    const taken: string[] = [];
+    const published: string[] = [];
     const relayOf = (from: Store<LedgerDatabase>, name: string) =>
       createOutboxRelay({
         store: from,
         publish: async ({ eventId }) => {
-          taken.push(`${eventId} by ${name}`);
+          published.push(`${eventId} by ${name}`);
         },
         onError: () => expect.unreachable(),
         clock: new ManualClock(AT),
@@ -261,11 +261,11 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the relays of several replicas', 
     await Promise.all([append(store, ...ids.slice(0, 5)), append(other, ...ids.slice(5))]);
     const order = (await outboxRows(store)).map(({ event_id }) => event_id);
     await Promise.all([first.flush(), second.flush()]);
-    expect(taken).toEqual(order.map((id) => `${id} by first`));
+    expect(published).toEqual(order.map((id) => `${id} by first`));
     await first.stop();
     await append(store, 'left');
     await second.flush();
-    expect(taken.at(-1)).toBe('left by second');
+    expect(published.at(-1)).toBe('left by second');
     await second.stop();
   });
 });

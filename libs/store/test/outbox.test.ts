@@ -25,11 +25,11 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     const { store } = await openLedger(place);
     const clock = new ManualClock(AT);
     const reported: (number | undefined)[] = [];
-    const taken: string[] = [];
+    const published: string[] = [];
     let hasSubscribers = false;
     const relay = createOutboxRelay({
       store,
-      publish: async ({ eventId }) => void taken.push(eventId),
+      publish: async ({ eventId }) => void published.push(eventId),
       hasSubscribers: () => hasSubscribers,
       onError: () => expect.unreachable(),
       clock,
@@ -59,7 +59,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     await aMinuteLater();
     await relay.stop();
     expect(reported).toEqual([4, 8, undefined]);
-    expect(taken).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
+    expect(published).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
   });
 
   it('ignores a second message with the same event id, before and after the first is published (HK-1)', async () => {

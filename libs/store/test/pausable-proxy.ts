@@ -6,9 +6,9 @@ export interface PausableProxy {
   /** `host:port` of the proxy. */
   readonly address: string;
   /** Leaves new connections unanswered. */
-  shut(): void;
+  pause(): void;
   /** Connects waiting and new clients. */
-  open(): void;
+  resume(): void;
   close(): void;
 }
 
@@ -32,10 +32,10 @@ export async function openPausableProxy(target: string): Promise<PausableProxy> 
   await once(server, 'listening');
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    shut: () => {
+    pause: () => {
       opened = Promise.withResolvers();
     },
-    open: () => opened.resolve(),
+    resume: () => opened.resolve(),
     close: () => {
       opened.resolve();
       for (const socket of sockets) socket.destroy();

@@ -96,18 +96,18 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the limits of a store on PostgreS
     expect(await entryIds((await opening).store)).toEqual([]);
   });
 
-  it('let reads wait for slow ones, and do not delay the health check and reads of halts (BD-2, SYS-4)', async () => {
+  it('let a read wait for slow reads, and do not delay the health check and reads of halts (BD-2, SYS-4)', async () => {
     const location = await limitedLocation({
       poolSize: 1,
       statementTimeoutMs: 800,
       lockTimeoutMs: 1,
     });
     const { store } = await openLedgerAt(location);
-    // Together they take longer than the time limit for the response to one statement, which is about 6 s.
+    // The reads together take longer than the time limit for the response to one statement, which is about 6 s.
     const reads = Array.from({ length: 10 }, () => endless.execute(store.db));
     const ended = Promise.allSettled(reads);
     const next = entryIds(store);
-    // Until the reads are queued.
+    // Waits until the reads are queued.
     await nextEventLoopTurn();
     const urgent = [store.checkAvailable(), sql`select 1`.execute(store.urgentDb)];
     const first = Promise.race([Promise.all(urgent), ended.then(() => 'all reads have ended')]);

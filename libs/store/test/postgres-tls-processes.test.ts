@@ -17,7 +17,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL connection over TLS', () =
   let otherAuthority: TestCertificates;
   let secured: DedicatedPostgres;
   let open: DedicatedPostgres;
-  let asking: DedicatedPostgres;
+  let mutualTls: DedicatedPostgres;
 
   beforeAll(async () => {
     certs = await generateTestCertificates(join(dir, 'own'));
@@ -27,12 +27,12 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL connection over TLS', () =
     secured = await startDedicatedPostgres(first, files);
     open = await startDedicatedPostgres(second);
     const hba = 'hostssl all all 127.0.0.1/32 trust clientcert=verify-ca\n';
-    asking = await startDedicatedPostgres(third, { ...files, caFile: certs.caFile, hba });
+    mutualTls = await startDedicatedPostgres(third, { ...files, caFile: certs.caFile, hba });
   }, 120_000);
   afterAll(async () => {
     await secured?.stop();
     await open?.stop();
-    await asking?.stop();
+    await mutualTls?.stop();
     rmSync(dir, { recursive: true, force: true });
   });
 
@@ -64,9 +64,9 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL connection over TLS', () =
   it('requires a client certificate issued by the certificate authority of the server (SYS-4, SYS-6)', async () => {
     const showing = (shown: TestCertificates) =>
       `${verifying(certs)}&sslcert=${shown.certFile('supervisor')}&sslkey=${shown.keyFile('supervisor')}`;
-    expect(await opens(asking, showing(certs))).toBe('yes');
-    expect(await opens(asking, verifying(certs))).not.toBe('yes');
-    expect(await opens(asking, showing(otherAuthority))).not.toBe('yes');
+    expect(await opens(mutualTls, showing(certs))).toBe('yes');
+    expect(await opens(mutualTls, verifying(certs))).not.toBe('yes');
+    expect(await opens(mutualTls, showing(otherAuthority))).not.toBe('yes');
   });
 
   it('rejects cleartext if the server requires TLS (SYS-4)', async () => {

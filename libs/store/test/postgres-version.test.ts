@@ -5,7 +5,7 @@ import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { expect, it, onTestFinished } from 'vitest';
 import { openLedgerAt } from './open-ledger.ts';
 
-/** Opens a proxy to a PostgreSQL server that reports version 13.14; returns the URL of the proxy. */
+/** Opens a proxy that replaces the version of a PostgreSQL server with 13.14, and returns the URL of the proxy. */
 async function oldServer(url: string): Promise<string> {
   const target = new URL(url);
   const { hostname, port } = target;

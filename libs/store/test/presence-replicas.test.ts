@@ -85,7 +85,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     await expect.poll(() => received).toEqual(['b freezes', 'a slots:gpt']);
   });
 
-  it('receive each hint of one turn of the event loop once', async () => {
+  it('receive a hint once, even if it is sent twice in one turn of the event loop', async () => {
     const [a, b] = await two();
     const received: string[] = [];
     for (const topic of ['one', 'two "quoted"', 'three'])

@@ -14,14 +14,14 @@ type Fault = 'none' | 'throws' | 'ends the shared transaction';
 interface Step {
   readonly name: (typeof NAMES)[number];
   readonly amount: bigint;
-  readonly reported: 'caches' | 'forgets';
+  readonly afterWrite: 'caches' | 'deletes';
   readonly fault: Fault;
 }
 
 const step: fc.Arbitrary<Step> = fc.record({
   name: fc.constantFrom(...NAMES),
   amount: fc.bigInt({ min: 1n, max: 9n }),
-  reported: fc.constantFrom('caches', 'forgets'),
+  afterWrite: fc.constantFrom('caches', 'deletes'),
   fault: fc.constantFrom('none', 'none', 'throws', 'ends the shared transaction'),
 });
 
@@ -42,7 +42,7 @@ async function balanceOf(trx: Trx, name: string): Promise<bigint> {
   return (await query.executeTakeFirstOrThrow()).balance;
 }
 
-function run(cache: RowCache<bigint>, hits: Hits, { name, amount, reported, fault }: Step) {
+function run(cache: RowCache<bigint>, hits: Hits, { name, amount, afterWrite, fault }: Step) {
   return async (trx: Trx): Promise<void> => {
     const known = cache.get(trx, name);
     const balance = await balanceOf(trx, name);
@@ -54,7 +54,7 @@ function run(cache: RowCache<bigint>, hits: Hits, { name, amount, reported, faul
       .set({ balance: balance + amount })
       .where('name', '=', name)
       .execute();
-    if (reported === 'caches') cache.set(trx, name, balance + amount);
+    if (afterWrite === 'caches') cache.set(trx, name, balance + amount);
     else cache.delete(trx, name);
     if (fault === 'throws') throw new Error('rolled back');
     if (fault === 'none') return;

@@ -11,7 +11,7 @@ import {
 const NAMES = ['a', 'b', 'c'] as const;
 type Name = (typeof NAMES)[number];
 
-interface Here {
+interface ReplicaState {
   inUse: number;
   leased: number;
   waiting: number;
@@ -40,45 +40,45 @@ it('assigns no slot twice and leaves none free while calls wait, with random cal
       fc.integer({ min: 1, max: 4 }),
       async (steps, limit) => {
         const store = await openSlots();
-        const world = new Map<Name, Here>(
+        const states = new Map<Name, ReplicaState>(
           NAMES.map((name) => [name, { inUse: 0, leased: 0, waiting: 0, weight: 0 }]),
         );
         const dead = new Set<string>();
         for (const { replica, does, weight } of steps) {
-          const here = world.get(replica);
-          if (here === undefined) continue;
+          const state = states.get(replica);
+          if (state === undefined) continue;
           if (does === 'die') {
-            world.delete(replica);
+            states.delete(replica);
             dead.add(replica);
             continue;
           }
           if (does === 'ask') {
-            here.waiting += 1;
-            here.weight = weight;
-          } else if (here.inUse > 0) here.inUse -= 1;
+            state.waiting += 1;
+            state.weight = weight;
+          } else if (state.inUse > 0) state.inUse -= 1;
           await store.transaction((trx) =>
             assignSlots(trx, {
               ...{ name: 'model', replica, limit, dead: dead },
-              inUse: here.inUse,
-              returned: Math.max(0, here.leased - here.inUse),
-              waiting: here.waiting,
-              weight: here.weight,
+              inUse: state.inUse,
+              returned: Math.max(0, state.leased - state.inUse),
+              waiting: state.waiting,
+              weight: state.weight,
             }),
           );
           const rows = await store.db.selectFrom('slot_leases').selectAll().execute();
           for (const row of rows) {
-            const there = world.get(row.replica as Name);
-            if (there === undefined) continue;
-            const entered = Math.min(there.waiting, row.leased - there.inUse);
-            there.leased = row.leased;
-            there.waiting -= entered;
-            there.inUse += entered;
+            const holder = states.get(row.replica as Name);
+            if (holder === undefined) continue;
+            const entered = Math.min(holder.waiting, row.leased - holder.inUse);
+            holder.leased = row.leased;
+            holder.waiting -= entered;
+            holder.inUse += entered;
           }
           const leased = rows
             .filter((row) => row.replica !== '' && !dead.has(row.replica))
             .reduce((sum, row) => sum + row.leased, 0);
           expect(leased).toBeLessThanOrEqual(limit);
-          if ([...world.values()].some(({ waiting }) => waiting > 0)) expect(leased).toBe(limit);
+          if ([...states.values()].some(({ waiting }) => waiting > 0)) expect(leased).toBe(limit);
         }
       },
     ),

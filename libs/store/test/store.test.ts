@@ -189,7 +189,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(await entryIds(store)).toEqual(['b']);
   });
 
-  it('rejects a transaction above the queue limit and names it (SYS-3)', async () => {
+  it('rejects a transaction above the queue limit and names the limit (SYS-3)', async () => {
     const ledger = await openLedger(place, { maxQueued: 2 });
     const { store } = ledger;
     const three = await Promise.allSettled([1, 2, 3].map((n) => store.transaction(async () => n)));

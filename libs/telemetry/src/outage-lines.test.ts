@@ -47,9 +47,9 @@ it('logs an unreachable database once in ten seconds, with its address and witho
 
 it('limits log lines about unavailable peers per message, and logs every other failure with its stack (SYS-3)', () => {
   const { lines, log } = withLines();
-  const away = new UnavailableError('NOT_SERVING', 'supervisor is unavailable.');
+  const notServing = new UnavailableError('NOT_SERVING', 'supervisor is unavailable.');
   for (const text of ['failed to renew slots', 'failed to renew slots', 'failed to list orders'])
-    log.warn({ err: away }, text);
+    log.warn({ err: notServing }, text);
   for (const code of ['a', 'b']) log.error({ err: new Error(code) }, 'sweep failed');
   log.info({ pools: 2 }, 'pools closed');
   expect(lines.map(({ msg }) => msg)).toEqual([

@@ -13,8 +13,8 @@ import {
 
 /**
  * The tracer of a service that exports no traces: it records nothing and propagates the incoming `traceparent`
- * unchanged, so that exporting services stay connected. Without a valid `traceparent`, it starts a trace; the trace id
- * correlates the log lines of all services.
+ * unchanged, so that the spans of services that export traces stay in one trace. Without a valid `traceparent`, it
+ * starts a trace; the trace id correlates the log lines of all services.
  */
 export class PassThroughTracer implements Tracer {
   startSpan(_name: string, options?: SpanOptions, from: Context = context.active()): Span {

@@ -17,7 +17,7 @@ function service(name: string, sampleRatio: number) {
     sampleRatio,
     spanProcessors: [spans],
   });
-  /** Handles one call; returns the traceparent that it would propagate. */
+  /** Handles one call; returns the traceparent that the service would propagate. */
   const call = (header: string | undefined, what: (span: Span) => void = () => undefined) =>
     withSpan(tracer, 'call', { parent: contextFromTraceparent(header) }, (span) => {
       what(span);
@@ -28,7 +28,7 @@ function service(name: string, sampleRatio: number) {
 
 const sampledFlag = (header: string) => header.endsWith('-01');
 
-it('samples about the configured ratio of the traces that start here (SYS-1)', async () => {
+it('samples about the configured ratio of the traces that start in the service (SYS-1)', async () => {
   const one = service('one', 0.25);
   for (let count = 0; count < 2_000; count += 1) await one.call(undefined);
   expect(one.spans.spans().length).toBeGreaterThan(350);
@@ -43,7 +43,7 @@ it('adopts the sampled flag of the caller and propagates it (SYS-1)', async () =
   expect(one.spans.spans()).toHaveLength(1);
 });
 
-it('propagates one trace id for unsampled calls, for the logs (SYS-1)', async () => {
+it('propagates the trace id of unsampled calls, because log lines contain it (SYS-1)', async () => {
   const worker = service('worker', 0);
   const meter = service('meter', 1);
   const first = await worker.call(undefined, (span) =>

@@ -74,7 +74,7 @@ describe('spans', () => {
     expect(traceparentOf(ROOT_CONTEXT)).toBeUndefined();
   });
 
-  it('record the reason of a named error, but only the class of any other', async () => {
+  it('record the reason of a WritError, but only the class of any other error', async () => {
     const spans = new InMemorySpans();
     const { tracer } = createTelemetry({
       service: 'a',
@@ -146,7 +146,7 @@ describe('log lines', () => {
     });
   });
 
-  it('never contain a secret, at the root or below', () => {
+  it('never contain a secret, at the root or in nested fields', () => {
     const { telemetry, lines } = withLines();
     telemetry.log.info({
       token: 'hunter2',

@@ -18,8 +18,8 @@ export interface ConsumerPlan {
 
 /**
  * Plans the consumers of a subscription, one for every stream with a matching subject. Servers before 2.10 support only
- * one filter, within one subject of the stream. If the subscribed subject matches several subjects of the stream, the
- * consumer has no filter, and the subscriber drops the other messages.
+ * one filter, which must lie within one subject of the stream. If the subscribed subject matches several subjects of
+ * the stream, the consumer has no filter, and the subscriber drops the other messages.
  */
 export function planConsumers(
   streams: readonly StreamPlan[],
@@ -104,8 +104,8 @@ function overlap(left: string, right: string): boolean {
 
 /** Whether one pattern matches every subject that another matches. */
 function covers(wide: string, narrow: string): boolean {
-  // `narrow` is matched as if it were a subject: only `*` and `>` match its token `*`. A final `>` can be several
-  // tokens, so only a final `>` matches it.
+  // `narrow` is matched as if it were a subject: only `*` and `>` match its token `*`. A final `>` of `narrow` stands
+  // for several tokens, so only a final `>` of `wide` matches it.
   if (narrow.endsWith('>') && !wide.endsWith('>')) return false;
   return matchSubject(wide, narrow);
 }

@@ -151,7 +151,7 @@ export class DurableSubscription implements Subscription {
   #failureOf(raw: RawMessage): Partial<BusFailure> {
     const eventId = eventIdOf(raw);
     const { durable } = this.#options;
-    // The sender of the message chooses this header.
+    // The sender chooses this header, so its value is reported only if it is an id.
     return { subject: raw.subject, durable, ...(isId(eventId) && { eventId }) };
   }
 

@@ -170,10 +170,10 @@ class NatsBus implements Bus {
     try {
       await subscription.ensure(session);
     } catch (error) {
-      const named = connectionError(error, this.#settings.servers);
+      const writError = connectionError(error, this.#settings.servers);
       // The subscription is attached after the next connect.
-      if (!(named instanceof UnavailableError)) throw named;
-      this.#settings.onError(named, {});
+      if (!(writError instanceof UnavailableError)) throw writError;
+      this.#settings.onError(writError, {});
     }
   }
 

@@ -51,8 +51,8 @@ export interface NatsBusOptions {
   /** Time limit of a durable handler for one message, ms; default 30 000. */
   readonly handlerTimeoutMs?: number;
   /**
-   * Acknowledgement timeout of created consumers, ms; default 5 000. While a handler runs, the bus extends it; after
-   * it, the server redelivers the message to any subscriber.
+   * Acknowledgement timeout of created consumers, ms; default 5 000. The bus extends it while a handler runs. When it
+   * expires, the server redelivers the message to any subscriber.
    */
   readonly ackWaitMs?: number;
   /** Upper bound of the first retry delay, ms, which doubles with each attempt; default 100. */

@@ -69,7 +69,7 @@ function natsPermissions({ user, service, tenants }: NatsUser): NatsPermissions 
   if (service === OBSERVER) return observerPermissions(user);
   const reachable = tenants ?? ['*'];
   const isSupervisor = service === 'supervisor';
-  // The supervisor publishes the tool calls of a gateway without a bus.
+  // The supervisor publishes the events of tool calls for a gateway without a bus.
   const emitters: readonly HookEmitter[] = isSupervisor ? [service, 'tool-gateway'] : [service];
   const events = emitters.flatMap((emitter) =>
     reachable.flatMap((tenant) =>

@@ -131,7 +131,7 @@ async function createStream(
   try {
     return (await manager.streams.add(config)).config;
   } catch (error) {
-    // Another replica created it, possibly with other limits, which are not compared.
+    // Another replica may have created the stream, possibly with other limits, which are not compared.
     const other = await findStream(manager, config.name);
     if (other !== undefined) return other;
     throw rejectedSettings(config.name, error);

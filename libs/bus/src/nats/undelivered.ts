@@ -50,7 +50,7 @@ export async function* undeliveredMessages(
     const message = await manager.streams.getMessage(stream, next);
     if (message === null || message.seq > last) return;
     seq = message.seq + 1;
-    // The reply subject of the server: deliveries, stream and consumer sequence, time, pending.
+    // Tokens of the reply subject: delivery count, stream sequence, consumer sequence, time, pending count.
     const reply = `1.${message.seq}.${delivered.consumer_seq}.${message.time.getTime() * 1e6}.0`;
     const acknowledge = () => connection.publish(`$JS.ACK.${stream}.${durable}.${reply}`);
     yield { message, acknowledge };

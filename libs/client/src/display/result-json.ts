@@ -126,7 +126,7 @@ function given(key: string, value: string): JsonObject {
   return value === '' ? {} : { [key]: value };
 }
 
-/** Parses observations and arguments, which were valid JSON when signed; text results stay text. */
+/** Parses observations and arguments; a text that is not valid JSON, such as a text result, is returned unchanged. */
 function parsed(json: string): JsonValue {
   try {
     return JSON.parse(json) as JsonValue;

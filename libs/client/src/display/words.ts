@@ -49,7 +49,7 @@ export function scopeText(scope: Scope | undefined): string {
 }
 
 /** The most informative fields of an audit record, in this order. */
-const TELLING = [
+const INFORMATIVE_FIELDS = [
   'agent',
   'action_name',
   'tool',
@@ -67,7 +67,7 @@ const TELLING = [
 /** The most informative fields of an audit record in one line, from its canonical JSON. */
 export function recordFactsText(canonicalJson: string): string {
   const facts = JSON.parse(canonicalJson) as Readonly<Record<string, unknown>>;
-  return TELLING.flatMap((name) => {
+  return INFORMATIVE_FIELDS.flatMap((name) => {
     const fact = facts[name];
     return fact ? [`${name}=${typeof fact === 'string' ? fact : JSON.stringify(fact)}`] : [];
   }).join(' ');

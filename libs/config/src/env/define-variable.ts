@@ -14,7 +14,7 @@ export interface Variable<T> {
 export interface VariableReference {
   /** The expected format, such as `a port from 0 (any free port) to 65535`. */
   readonly expected: string;
-  /** Empty when the variable declares none. */
+  /** The purpose of the variable; empty when it declares none. */
   readonly about: string;
   /** Undefined without a default. */
   readonly default: unknown;

@@ -51,7 +51,7 @@ function nearestForm(
   return clearestErrors(root, best.found);
 }
 
-/** Outweighs any number of smaller errors: the value has a different type. */
+/** Outweighs any number of smaller errors: the value has a different type, or is not a permitted constant. */
 const WRONG_KIND = 1_000_000;
 const WRONG_TAG = 1000;
 

@@ -3,7 +3,7 @@ import { listOf } from '@writ/kernel';
 export type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * Returns every schema object that `schema` can apply to the descendant at the path `steps` of the value that it
+ * Returns every schema object that `schema` can apply to the value at the path `steps` below a value that `schema`
  * validates; property patterns are not evaluated. Local references are resolved in `root`. The result identifies the
  * part of a schema that reported an error, even if that part is used at several depths.
  */

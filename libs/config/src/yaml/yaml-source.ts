@@ -30,8 +30,8 @@ export interface YamlSource {
 
 /**
  * Reads one YAML or JSON document.
- * @throws ConfigError when the file cannot be read or its aliases expand excessively, or with line and column of the
- *   first indentation with a tab, or else of every syntax error, duplicate key, unresolved tag and second document
+ * @throws ConfigError when the file cannot be read or its aliases expand excessively; with line and column of the first
+ *   tab used as indentation, otherwise of every syntax error, duplicate key, unresolved tag and second document
  */
 export function readYaml(input: YamlInput): YamlSource {
   const { text, file } = typeof input === 'string' ? readText(input) : input;

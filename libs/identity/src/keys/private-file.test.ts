@@ -12,7 +12,7 @@ function ownerOf(file: string): { uid: number; gid: number; mode: number } {
   return { uid, gid, mode: mode & 0o777 };
 }
 
-/** A data folder of a service that has other privileges than this process, which runs as root. */
+/** Creates a data folder that belongs to the user of a service; the test process runs as root. */
 function dataOfService(): string {
   const dir = join(tempDir(), 'data');
   mkdirSync(dir, { mode: 0o700 });

@@ -71,7 +71,7 @@ describe('signer', () => {
     const file = fileOf(keyDir);
     const good = readFileSync(file, 'utf8');
     const [key] = JSON.parse(good).keys;
-    const [other] = JSON.parse(readFileSync(await openOther(keyDir), 'utf8')).keys;
+    const [other] = JSON.parse(readFileSync(await createOtherKeyFile(keyDir), 'utf8')).keys;
     const broken: Record<string, string> = {
       'it is not JSON': good.slice(0, 100),
       'it is not a JSON Web Key Set': '{}',
@@ -207,7 +207,7 @@ describe('signer', () => {
     expect(keyIds(two)).toEqual(keyIds(one));
   });
 
-  it('revokes the signing key: a replica rejects its tokens within a second (SV-6)', async () => {
+  it('revokes the signing key: another replica rejects tokens of the key within a second (SV-6)', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();
     const openOne = () => openSigner({ service: 'supervisor', keyDir, clock });
@@ -257,7 +257,7 @@ describe('signer', () => {
     expect(existsSync(`${fileOf(keyDir)}.lock`)).toBe(false);
   });
 
-  it('keeps signing with its key, and leaves no file, when the key file cannot be replaced (SV-6)', async () => {
+  it('keeps signing with its key, and leaves no temporary file, when the key file cannot be replaced (SV-6)', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();
     const problems: string[] = [];
@@ -401,7 +401,7 @@ describe('signer', () => {
   });
 });
 
-async function openOther(keyDir: string): Promise<string> {
+async function createOtherKeyFile(keyDir: string): Promise<string> {
   await openSigner({ service: 'tool-gateway', keyDir, clock: new ManualClock() });
   return join(keyDir, 'tool-gateway.jwks.json');
 }

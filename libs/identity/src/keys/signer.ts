@@ -83,7 +83,7 @@ export interface Signer {
    */
   revoke(keyId: string): Promise<boolean>;
   /**
-   * Reloads the key file if another process has changed it, by the metadata of the file.
+   * Reloads the key file if its metadata shows that another process has changed it.
    * @param maxAgeMs the metadata is not read again if it was read within this time, ms; default 0
    */
   refresh(maxAgeMs?: number): Promise<void>;
@@ -101,8 +101,8 @@ export interface SignerOptions {
    */
   readonly rotateEveryMs?: number | undefined;
   /**
-   * Called when the running service cannot rotate its key, or cannot read its changed key file, once for each version of
-   * the file; until it can, it signs with the key that it has.
+   * Called when the running service cannot rotate its key, or cannot read its changed key file (once for each version
+   * of the file). The service continues to sign with its current key.
    */
   readonly onKeyProblem?: ((error: WritError) => void) | undefined;
 }

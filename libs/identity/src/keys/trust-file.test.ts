@@ -15,7 +15,7 @@ describe('trust file', () => {
     });
   });
 
-  it('does not exist before the platform has written it', () => {
+  it('is reported as missing until the platform writes it', () => {
     expect(() => readTrustFile(join(tempDir(), TRUST_FILE))).toThrow('does not exist yet');
   });
 

@@ -21,7 +21,7 @@ export interface ApiKeyRecord {
  * Whether a key may have these roles and this agent: the role `agent` requires an agent and cannot be combined with
  * other roles; a key with other roles has no agent (AP-1).
  */
-export function isAgentBound(roles: readonly Role[], agent: unknown): boolean {
+export function isValidBinding(roles: readonly Role[], agent: unknown): boolean {
   if (!roles.includes('agent')) return agent === undefined;
   return roles.every((role) => role === 'agent') && isId(agent);
 }
@@ -65,7 +65,7 @@ function toRecord(entry: JsonValue): ApiKeyRecord | undefined {
   if (typeof id !== 'string' || typeof subject !== 'string' || !isId(tenant)) return undefined;
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) return undefined;
   if (!Array.isArray(roles) || !roles.every(isRole)) return undefined;
-  if (!isAgentBound(roles, agent)) return undefined;
+  if (!isValidBinding(roles, agent)) return undefined;
   const createTime = new Date(typeof create_time === 'string' ? create_time : Number.NaN);
   if (Number.isNaN(createTime.getTime())) return undefined;
   return {

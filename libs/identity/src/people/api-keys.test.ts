@@ -160,7 +160,7 @@ describe('development key', () => {
     });
   });
 
-  it('is registered again when only the key file was lost', async () => {
+  it('is registered again when api-keys.json was lost, but dev-api-key was not', async () => {
     const dir = tempDir();
     const key = await devApiKey(dir);
     rmSync(join(dir, API_KEYS_FILE));

@@ -11,7 +11,7 @@ import type { Person, Role } from '@writ/rpc';
 import { fileStamp, whileLocked } from '../keys/private-file.ts';
 import {
   type ApiKeyRecord,
-  isAgentBound,
+  isValidBinding,
   readApiKeyFile,
   writeApiKeyFile,
 } from './api-key-file.ts';
@@ -99,7 +99,7 @@ export function openApiKeys(options: ApiKeysOptions): ApiKeys {
     checkedAt = now;
   };
 
-  const change = <T>(update: (now: readonly ApiKeyRecord[]) => [readonly ApiKeyRecord[], T]) =>
+  const change = <T>(update: (stored: readonly ApiKeyRecord[]) => [readonly ApiKeyRecord[], T]) =>
     whileLocked(file, () => {
       const [after, result] = update(readApiKeyFile(file));
       writeApiKeyFile(file, after);
@@ -110,10 +110,10 @@ export function openApiKeys(options: ApiKeysOptions): ApiKeys {
 
   const register = (key: string, person: Person): Promise<void> => {
     const record = newRecord(key, person, clock.now());
-    return change((now) => [
-      now.some(({ id, sha256 }) => id === record.id && sha256 === record.sha256)
-        ? now
-        : [...now.filter(({ id }) => id !== record.id), record],
+    return change((stored) => [
+      stored.some(({ id, sha256 }) => id === record.id && sha256 === record.sha256)
+        ? stored
+        : [...stored.filter(({ id }) => id !== record.id), record],
       undefined,
     ]);
   };
@@ -141,9 +141,9 @@ export function openApiKeys(options: ApiKeysOptions): ApiKeys {
       return records.map(({ sha256: _, ...info }) => info);
     },
     revoke: (id) =>
-      change((now) => {
-        const after = now.filter((record) => record.id !== id);
-        return [after, after.length < now.length];
+      change((stored) => {
+        const after = stored.filter((record) => record.id !== id);
+        return [after, after.length < stored.length];
       }),
   };
 }
@@ -183,7 +183,7 @@ function newRecord(
     throw new InvalidRequestError('INVALID_ROLES', `roles must be some of ${ROLES.join(', ')}.`, {
       field: 'roles',
     });
-  if (!isAgentBound(roles, agent))
+  if (!isValidBinding(roles, agent))
     throw new InvalidRequestError(
       'INVALID_ROLES',
       'The role agent requires the name of one agent and cannot be combined with other roles; a key with other roles must not name an agent.',

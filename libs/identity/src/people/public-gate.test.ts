@@ -28,7 +28,7 @@ describe('the public gate', () => {
     expect(await gate(call('writ_good_rivals'))).toEqual({ person: person('rivals') });
   });
 
-  it('counts halts separately, so that a flood of calls cannot block a halt of its tenant (BD-2)', async () => {
+  it('counts halts separately, so that a flood of calls cannot block a halt of the same tenant (BD-2)', async () => {
     const admin: Person = { subject: 'root', tenant: 'acme', roles: ['admin'] };
     const auditor: Person = { subject: 'kim', tenant: 'audited', roles: ['auditor', 'caller'] };
     const known = new Map([
@@ -78,7 +78,7 @@ describe('the public gate', () => {
     await list('writ_admin');
   });
 
-  it('verifies only tokens that are not API keys with the issuer (SYS-4)', async () => {
+  it('verifies a token with the issuer only if it is not an API key (SYS-4)', async () => {
     const verified: string[] = [];
     const oidc = {
       verify: async (token: string) => {

@@ -195,15 +195,15 @@ describe('caller table', () => {
   });
 
   it('denies internal RPCs on the public port and public RPCs on internal ports (SYS-6)', async () => {
-    const everyone = {
+    const person = {
       subject: 'root',
       tenant: 'acme',
       roles: ['caller', 'approver', 'admin'],
     } as const;
-    const gate = publicGate({ apiKeys: { verify: () => everyone } });
+    const gate = publicGate({ apiKeys: { verify: () => person } });
     for (const method of methods.filter((m) => rpcKey(m) !== OPEN)) {
       const outcome = gate({ method, header: () => 'Bearer key' });
-      if (PUBLIC.test(rpcKey(method))) expect((await outcome).person).toBe(everyone);
+      if (PUBLIC.test(rpcKey(method))) expect((await outcome).person).toBe(person);
       else await expect(outcome).rejects.toMatchObject({ reason: 'CALLER_NOT_ALLOWED' });
     }
   });

@@ -317,7 +317,7 @@ describe('internal gate', () => {
       });
   });
 
-  it('requires no grant while grants are not enforced, and does not pass on expired grants', async () => {
+  it('requires no grant while grants are not enforced, and does not pass expired grants to the handler', async () => {
     const lenient = { enforceSlotGrants: false };
     const without = await call('execution-meter', generate, { grant: null }, lenient);
     requireSlotGrant(without);
@@ -335,7 +335,7 @@ describe('internal gate', () => {
     expect(() => requireSlotGrant({})).toThrow('slot grant');
   });
 
-  it('denies an RPC without a row (SYS-4)', async () => {
+  it('denies an RPC without a row in the caller table (SYS-4)', async () => {
     const unlisted = { ...KeyService.method.getKeys, name: 'Later' };
     await expect(call('supervisor', unlisted)).rejects.toMatchObject({
       reason: 'CALLER_NOT_ALLOWED',

@@ -15,9 +15,9 @@ export interface ServiceTls {
   readonly trustDomain: string;
   /** TLS settings of the internal port. */
   readonly server: ServerTls;
-  /** Returns the TLS settings for calls to `service`. The server must present the certificate of this service. */
+  /** Returns the TLS settings for calls to `service`; the called server must present the certificate of `service`. */
   to(service: ServerName): ChannelTls;
-  /** Stops polling. */
+  /** Stops polling the certificate files for changes. */
   close(): void;
 }
 
@@ -39,9 +39,9 @@ export function openServiceTls({ service, ...options }: ServiceTlsOptions): Serv
     ...options,
     accept: ({ uris }) => {
       const named = readSpiffeId(uris);
-      const isFitting =
+      const isSameDomain =
         named !== undefined && named.trustDomain === (trustDomain ?? named.trustDomain);
-      if (!isFitting || named.service !== service)
+      if (!isSameDomain || named.service !== service)
         throw nameMismatch(
           options.certFile,
           uris,

@@ -12,7 +12,7 @@ export interface VerifyOptions {
   readonly issuer: ServiceName | readonly ServiceName[];
   /** The required audience. */
   readonly audience: string;
-  /** Accepts an expired token, but not after `not_after` of its key. */
+  /** Accepts an expired token. After `not_after` of its key, only a checkpoint is accepted. */
   readonly allowExpired?: boolean;
   /**
    * Accepts a token whose `iat` is in the future, because the clock of its issuer was wrong; only for tokens that

@@ -5,7 +5,7 @@ import type { VerifiedToken, Verifier } from './verifier.ts';
 
 /**
  * Mints a receipt with the supervisor as its audience; its `jti` is the receipt id (TG-8). It expires after
- * 30 days, so that it survives a long outage of the supervisor. `signer` is the gateway's.
+ * 30 days, so that it is still valid after a long outage of the supervisor. `signer` is the gateway's.
  * @throws InvalidRequestError TOKEN_TOO_LARGE when the result fields do not fit into a receipt, INVALID_CLAIMS
  */
 export function mintReceipt(

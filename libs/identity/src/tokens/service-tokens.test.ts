@@ -35,8 +35,8 @@ describe('service tokens', () => {
     const token = serviceTokens(signers.supervisor, { audience: 'tool-gateway', replica: 'r1' });
     await token();
     clock.advance(-60_000);
-    const of = { issuer: 'supervisor', audience: 'tool-gateway' } as const;
-    await expect(verifier.verify('service', await token(), of)).resolves.toBeDefined();
+    const expected = { issuer: 'supervisor', audience: 'tool-gateway' } as const;
+    await expect(verifier.verify('service', await token(), expected)).resolves.toBeDefined();
   });
 
   it('are renewed when the signing key was revoked (SV-6)', async () => {

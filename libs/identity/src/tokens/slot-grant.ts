@@ -78,12 +78,12 @@ interface GrantRequirement {
   readonly expired: boolean;
 }
 
-// Stored outside of the Caller, so that handlers cannot evaluate it and must call requireSlotGrant.
-const termsOf = new WeakMap<Caller, GrantRequirement>();
+// Stored outside of the Caller, so that handlers cannot evaluate a requirement and must call requireSlotGrant.
+const requirements = new WeakMap<Caller, GrantRequirement>();
 
 /** Records the requirement of the gate for {@link requireSlotGrant}. */
-export function setGrantRequirement(caller: Caller, terms: GrantRequirement): void {
-  termsOf.set(caller, terms);
+export function setGrantRequirement(caller: Caller, requirement: GrantRequirement): void {
+  requirements.set(caller, requirement);
 }
 
 /**
@@ -92,7 +92,7 @@ export function setGrantRequirement(caller: Caller, terms: GrantRequirement): vo
  * @throws PreconditionError SLOT_GRANT_REQUIRED, SLOT_GRANT_EXPIRED: renew the lease, or park
  */
 export function requireSlotGrant(caller: Caller): void {
-  const { enforced, expired } = termsOf.get(caller) ?? { enforced: true, expired: false };
+  const { enforced, expired } = requirements.get(caller) ?? { enforced: true, expired: false };
   if (!enforced || caller.slotGrant !== undefined) return;
   const instance = caller.agent?.agent.instance ?? 'the agent';
   throw expired

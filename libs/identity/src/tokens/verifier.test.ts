@@ -35,7 +35,7 @@ describe('verifier', () => {
     }
   };
 
-  /** Signs invalid claims with the trusted key. */
+  /** Signs a changed token with the private key of its issuer, or of `signer`. */
   const forge = async (
     kind: TokenKind,
     change: { header?: Json; payload?: (payload: Json) => Json; signer?: 'agent-worker' },
@@ -116,7 +116,7 @@ describe('verifier', () => {
             Object.entries(payload).map(([k, v]) => [k === kind ? 'other' : k, v]),
           ),
       ];
-      expect(await refusal(kind, await forge(kind, {})), 'in order').toBe('accepted');
+      expect(await refusal(kind, await forge(kind, {})), 'valid').toBe('accepted');
       for (const payload of payloads)
         expect(await refusal(kind, await forge(kind, { payload })), payload.toString()).toBe(
           'TOKEN_INVALID',
@@ -368,7 +368,7 @@ describe('verifier', () => {
     });
   });
 
-  it('rejects a kind from a service that may not issue it, even if the reader allows that issuer', async () => {
+  it('rejects a kind of token from a service that may not issue it, even if the caller expects that issuer', async () => {
     const worker = world.signers['agent-worker'];
     const { token } = await worker.sign('writ', {
       audience: 'tool-gateway',
@@ -386,9 +386,9 @@ describe('verifier', () => {
   });
 
   it('throws an unavailable error when the keys of the issuer are unavailable (SYS-4)', async () => {
-    const lonely = createVerifier({ trust: trustSigners(), clock: world.clock });
+    const verifier = createVerifier({ trust: trustSigners(), clock: world.clock });
     const token = await tokenOf(world, 'agent');
-    await expect(lonely.verify('agent', token, ISSUED.agent)).rejects.toMatchObject({
+    await expect(verifier.verify('agent', token, ISSUED.agent)).rejects.toMatchObject({
       kind: 'unavailable',
       reason: 'KEYS_UNAVAILABLE',
     });

@@ -116,7 +116,7 @@ describe('receipt', () => {
       });
   });
 
-  it('is rejected with the check kid when its key is not known, as before a reload of keys (TG-8, SV-6)', async () => {
+  it('is rejected with the check kid when its key is unknown, for example until the keys are reloaded (TG-8, SV-6)', async () => {
     const world = await createWorld();
     const rotated = await createWorld();
     const { token } = await mintReceipt(rotated.signers['tool-gateway'], CLAIMS.receipt);

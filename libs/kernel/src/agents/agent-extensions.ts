@@ -58,8 +58,8 @@ export interface MiddlewareDefinition {
   /** Creates the middleware around the agent's run from its valid options, each time the agent code starts. */
   agent?(options: JsonObject): AgentMiddleware;
   /**
-   * Creates the middleware around model calls. It is called, like `function`, for each branch of an agent and after
-   * each checkpoint.
+   * Creates the middleware around model calls. The methods `chat` and `function` are called for each branch of an agent
+   * and after each checkpoint.
    */
   chat?(options: JsonObject): ChatMiddleware;
   function?(options: JsonObject): FunctionMiddleware;

@@ -32,7 +32,7 @@ export interface ToolContext {
   readonly clock: Clock;
 }
 
-/** Tools by name. If the object is disposable, the gateway disposes of it when it stops. */
+/** Tools by name. If the object is disposable, the gateway disposes of it at shutdown. */
 export type Tools = Readonly<Record<string, ToolFunction>> & Partial<AsyncDisposable>;
 
 /**

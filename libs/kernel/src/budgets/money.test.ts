@@ -17,7 +17,7 @@ describe('money', () => {
     expect(formatUsd(0n)).toBe('0.00');
   });
 
-  it('rejects amounts that are not exact, naming the field (EM-4)', () => {
+  it('rejects malformed, too precise and too large amounts, naming the field (EM-4)', () => {
     for (const bad of ['', '.5', '1.', '1e3', '0.0000000001', ' 1', '1,0', 'NaN', '1'.repeat(13)]) {
       expect(() => parseUsd(bad, 'max_cost_usd')).toThrow(
         expect.objectContaining({ reason: 'INVALID_AMOUNT', metadata: { field: 'max_cost_usd' } }),

@@ -9,8 +9,8 @@ export const NANO_PER_CENT = 10_000_000n;
 const DECIMAL = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/;
 
 /**
- * Parses decimal USD such as `0.10` to nano-USD, exactly (EM-4). At most 12 digits, 9 decimals and no
- * exponent are allowed, so that no amount is rounded.
+ * Parses decimal USD such as `0.10` to nano-USD, exactly (EM-4). At most 12 digits before the decimal point, at most 9
+ * decimals and no exponent are allowed, so that no amount is rounded.
  * @throws InvalidRequestError INVALID_AMOUNT naming `field`
  */
 export function parseUsd(text: string, field = 'amount'): bigint {

@@ -10,9 +10,10 @@ import {
 import { dirname, resolve } from 'node:path';
 
 /**
- * Gives a draft, written as root, to the owner of the file that it will replace, or of the folder if there is none:
- * otherwise a service without root privileges could not read a file that an operator changed as root.
- * @param handle the open draft
+ * Gives a temporary file, written as root, to the owner of the file that it will replace, or to the owner of the folder
+ * if that file does not exist: otherwise a service without root privileges could not read a file that an operator
+ * changed as root.
+ * @param handle the open temporary file
  * @throws the error of fchownSync if the owner of an existing file cannot be kept
  */
 export function keepOwner(handle: number, file: string): void {
@@ -38,8 +39,8 @@ export function inheritOwner(handle: number, path: string): void {
 }
 
 /**
- * Creates a folder with its missing parents, mode 0700. Those that root creates belong to the owner of the folder that
- * contains them.
+ * Creates a folder with its missing parents, mode 0700. Folders that root creates belong to the owner of the folder
+ * that contains them.
  * @throws the error of mkdirSync
  */
 export function createPrivateFolder(folder: string): void {
@@ -49,7 +50,7 @@ export function createPrivateFolder(folder: string): void {
 
 /**
  * Gives new folders to the owner of the folder that contains them, as {@link inheritOwner} does.
- * @param first the first new one of the parents of `folder`, or `folder` itself
+ * @param first the topmost new folder: a parent of `folder`, or `folder` itself
  */
 export function inheritFolderOwner(folder: string, first = folder): void {
   if (!isRoot()) return;

@@ -10,7 +10,7 @@ const file = parseJsonStrict(
 );
 const vectors = isJsonObject(file) && Array.isArray(file.vectors) ? file.vectors : [];
 
-/** Objects without index-like keys, whose insertion order is preserved. */
+/** Arguments with any keys except `__proto__`. */
 const args = fc.dictionary(
   fc.string({ unit: 'binary', maxLength: 4 }).filter((key) => key !== '__proto__'),
   fc.jsonValue(),
@@ -26,7 +26,7 @@ describe('argsHash', () => {
     expect(argsHash(null)).toBe(argsHash({}));
   });
 
-  it('publishes its vectors for other languages (TG-4)', () => {
+  it('has shared test vectors for other languages (TG-4)', () => {
     expect(vectors.length).toBeGreaterThan(20);
   });
 
@@ -58,14 +58,14 @@ describe('argsHash', () => {
     );
   });
 
-  it('hashes pure ASCII, with keys by code point at every level (TG-4)', () => {
+  it('hashes pure ASCII, with keys sorted by code point (TG-4)', () => {
     fc.assert(
       fc.property(args, (value) => {
         const text = argsHashText(value);
         expect(text).toMatch(/^[ -~]*$/);
         const keys = Object.keys(JSON.parse(text) as object);
         const byUtf8 = [...keys].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-        // Index-like keys come first in every object, so they are omitted.
+        // JSON.parse moves index-like keys to the front, so the comparison omits them.
         const plain = (all: string[]): string[] => all.filter((key) => !/^\d+$/.test(key));
         expect(plain(keys)).toEqual(plain(byUtf8));
       }),

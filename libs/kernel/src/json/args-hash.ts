@@ -3,17 +3,17 @@ import { sha256Hex } from './digests.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
 
 /**
- * Returns the short hash of a call's arguments, for loop detection and the trace in the result of a
- * run: 12 hex digits of SHA-256 over {@link argsHashText} (TG-4). `{"user_id": 42}` → `feaa769a39ae`. Absent arguments are `{}`.
+ * Returns the short hash of a call's arguments, for loop detection and the trace in the result of a run: 12 hex digits
+ * of SHA-256 over {@link argsHashText} (TG-4). `{"user_id": 42}` → `feaa769a39ae`. Absent arguments are `{}`.
  */
 export function argsHash(args: JsonObject | null | undefined): string {
   return sha256Hex(argsHashText(args ?? {})).slice(0, 12);
 }
 
 /**
- * Returns the ASCII text that {@link argsHash} hashes: keys sorted by code point; no white space between tokens; numbers
- * as in RFC 8785; white space in string values, but not in keys, trimmed and folded; characters that are not ASCII escaped
- * (TG-4).
+ * Returns the ASCII text that {@link argsHash} hashes: keys sorted by code point; no white space between tokens;
+ * numbers as in RFC 8785; white space in string values, but not in keys, trimmed and folded; characters that are not
+ * ASCII escaped (TG-4).
  */
 export function argsHashText(value: JsonValue): string {
   if (typeof value === 'string') return asciiString(foldWhiteSpace(value));

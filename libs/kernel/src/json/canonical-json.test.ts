@@ -54,8 +54,8 @@ describe('canonicalJson', () => {
   });
 
   it('rejects values without a JSON form (SYS-4)', () => {
-    const endless: unknown[] = [];
-    endless.push(endless);
+    const cyclic: unknown[] = [];
+    cyclic.push(cyclic);
     const sparse = new Array(1);
     for (const bad of [
       undefined,
@@ -67,7 +67,7 @@ describe('canonicalJson', () => {
       new Date(0),
       new Map(),
       () => 1,
-      endless,
+      cyclic,
       sparse,
     ]) {
       expect(() => canonicalJson(bad)).toThrow(

@@ -1,8 +1,8 @@
 const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 
 /**
- * Whether JavaScript can represent every number of a JSON text exactly. Other numbers, such as 9007199254740993 or 1e400,
- * would be sent as different values.
+ * Whether JavaScript can represent every number of a JSON text exactly. Other numbers, such as 9007199254740993 or
+ * 1e400, would be sent as different values.
  */
 export function hasExactNumbers(json: string): boolean {
   const numbers = json.replace(JSON_STRING, '').match(/-?\d[\d.eE+-]*/g) ?? [];

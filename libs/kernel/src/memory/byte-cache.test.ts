@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ByteCache, cacheSizes } from './byte-cache.ts';
 
-const keysOf = (cache: ByteCache<string>) => [...cache.values()];
+const valuesOf = (cache: ByteCache<string>) => [...cache.values()];
 
 describe('a cache that is limited by bytes', () => {
   it('keeps the most recently used values that fit into the byte limit (BD-1, CO-2)', () => {
@@ -9,18 +9,18 @@ describe('a cache that is limited by bytes', () => {
     for (const name of ['a', 'b', 'c']) cache.set(name, name.repeat(1_000));
     cache.get('a');
     cache.set('d', 'd'.repeat(1_000));
-    expect(keysOf(cache).map(([first]) => first)).toEqual(['c', 'a', 'd']);
+    expect(valuesOf(cache).map(([first]) => first)).toEqual(['c', 'a', 'd']);
     cache.set('e', 'e'.repeat(3_000));
-    expect(keysOf(cache).map(([first]) => first)).toEqual(['e']);
+    expect(valuesOf(cache).map(([first]) => first)).toEqual(['e']);
     expect(cache.bytes).toBeLessThanOrEqual(4_000);
   });
 
-  it('evicts the oldest value regardless of reads if evicts is oldest (CO-2)', () => {
+  it('evicts the oldest value regardless of reads when evicts is set to oldest (CO-2)', () => {
     const cache = new ByteCache<string>({ name: 'test', maxBytes: 4_000, evicts: 'oldest' });
     for (const name of ['a', 'b', 'c']) cache.set(name, name.repeat(1_000));
     expect(cache.get('a')).toBe('a'.repeat(1_000));
     cache.set('d', 'd'.repeat(1_000));
-    expect(keysOf(cache).map(([first]) => first)).toEqual(['b', 'c', 'd']);
+    expect(valuesOf(cache).map(([first]) => first)).toEqual(['b', 'c', 'd']);
   });
 
   it('does not cache a value above maxEntryBytes, and drops the previous value of its key (CO-2)', () => {
@@ -28,7 +28,7 @@ describe('a cache that is limited by bytes', () => {
     cache.set('a', 'A'.repeat(1_000));
     cache.set('b', 'B');
     cache.set('a', 'A'.repeat(2_000));
-    expect(keysOf(cache)).toEqual(['B']);
+    expect(valuesOf(cache)).toEqual(['B']);
   });
 
   it('counts a value that is set repeatedly only once, and counts the length of keys (CO-2)', () => {
@@ -36,7 +36,7 @@ describe('a cache that is limited by bytes', () => {
     for (let times = 0; times < 100; times += 1) cache.set('a', 'A'.repeat(1_000));
     expect(cache.bytes).toBeLessThan(1_500);
     cache.set('k'.repeat(6_000), 'K');
-    expect(keysOf(cache)).toHaveLength(1);
+    expect(valuesOf(cache)).toHaveLength(1);
     cache.clear();
     expect([cache.size, cache.bytes]).toEqual([0, 0]);
   });
@@ -46,7 +46,7 @@ describe('a cache that is limited by bytes', () => {
     for (const key of ['acme/run-0/a', 'acme/run-1/a', 'acme/run-1/b', 'acme/run-2/a'])
       cache.set(key, key);
     cache.deletePrefix('acme/run-1/');
-    expect(keysOf(cache)).toEqual(['acme/run-2/a']);
+    expect(valuesOf(cache)).toEqual(['acme/run-2/a']);
     const none = new ByteCache<string>({ name: 'test', maxBytes: 0 });
     none.set('a', 'A');
     expect(none.get('a')).toBeUndefined();

@@ -2,7 +2,7 @@ import { estimateBytes } from './estimate-bytes.ts';
 
 /** Limits of a {@link ByteCache}. */
 export interface ByteCacheLimits {
-  /** Its name in the metrics `writ.cache.bytes` and `writ.cache.entries`. */
+  /** Name of the cache in the metrics `writ.cache.bytes` and `writ.cache.entries`. */
   readonly name: string;
   /** Estimated maximum memory of all entries, bytes; zero disables the cache. */
   readonly maxBytes: number;

@@ -4,7 +4,7 @@ import { assertId, ID_PATTERN, isId } from './id-pattern.ts';
 import { derivedId, newId } from './ids.ts';
 
 describe('ids', () => {
-  it('are a-z, 0-9, underscore and hyphen, at most 64 (SYS-6)', () => {
+  it('contain only a-z, 0-9, underscore and hyphen, at most 64 characters (SYS-6)', () => {
     expect(isId('run_1-a')).toBe(true);
     for (const bad of ['', 'A', 'a b', 'a\n', 'ä', 'a'.repeat(65), 7, undefined]) {
       expect(isId(bad)).toBe(false);

@@ -36,7 +36,7 @@ export type ParsedAction =
       readonly raw: JsonValue;
     };
 
-/** The kind of text that is not JSON; not valid as the kind of an action. */
+/** The value of `kind` in `raw` for model output that is not JSON; no action has this kind. */
 const NOT_JSON_KIND = 'invalid';
 
 /**

@@ -33,7 +33,7 @@ describe('RunMeta', () => {
     expect(() => meta.check()).toThrow(DeadlineError);
   });
 
-  it('reports a cancellation before an expired deadline (AG-7)', () => {
+  it('reports a cancellation rather than an expired deadline when both apply (AG-7)', () => {
     const clock = new ManualClock();
     const meta = RunMeta.standalone({ clock, deadline: at(clock, -1) });
     meta.cancellation.cancel('first');

@@ -111,8 +111,8 @@ export function outcomeOf(stopReason: string): RunOutcome {
     );
   }
   if (stopReason === 'success') return { state, status: 'ok' };
-  const hasAnswer = state === 'COMPLETED' || state === 'PAUSED';
-  return { state, status: hasAnswer ? 'partial' : 'stopped' };
+  const isPartial = state === 'COMPLETED' || state === 'PAUSED';
+  return { state, status: isPartial ? 'partial' : 'stopped' };
 }
 
 function stateOf(stopReason: string): TerminalState | undefined {

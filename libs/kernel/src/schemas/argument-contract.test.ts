@@ -181,7 +181,7 @@ describe('compileContract', () => {
     expect(contract.schema).toMatchObject({ properties: { late: { type: 'string' } } });
   });
 
-  it('treats older dialects and unknown keywords as annotations', () => {
+  it('accepts older dialects, and treats format and unknown keywords as annotations', () => {
     const contract = compileContract({
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',

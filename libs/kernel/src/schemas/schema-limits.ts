@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-valu
 export const SCHEMA_LIMITS = {
   /** UTF-8 bytes of the schema as JSON. */
   bytes: 65_536,
-  /** Nested objects and lists. */
+  /** Levels of nested values; a scalar counts as a level. */
   depth: 32,
   /** Subschemas that are compiled for all arguments together. */
   subschemas: 2_000,

@@ -14,7 +14,7 @@ it('spreads delays over the whole range', () => {
   expect([0, 0.25, 0.5].map((random) => backoffMs(2, OPTIONS, random))).toEqual([0, 25, 50]);
 });
 
-it('is the upper bound without jitter', () => {
+it('returns the upper bound without jitter', () => {
   expect([1, 2, 3, 7].map((attempt) => backoffMs(attempt, OPTIONS, 1))).toEqual([
     50, 100, 200, 2_000,
   ]);

@@ -2,7 +2,7 @@ import { CancellationError } from '../errors/errors.ts';
 
 /**
  * A cooperative cancellation token (SUP-6). The owner cancels it; the work checks it at safe points or waits
- * for it. Children are cancelled with their parent, but not the parent with a child.
+ * for it. Cancelling a token also cancels its children, but not its parent.
  */
 export class CancellationToken {
   #reason: string | undefined;
@@ -62,7 +62,7 @@ export class CancellationToken {
     return child;
   }
 
-  /** Detaches from the parent or signal, so that a long-lived parent does not keep it in memory. */
+  /** Detaches this token from its parent or signal, so that a long-lived parent does not keep the token in memory. */
   detach(): void {
     this.#stopFollowing?.();
     this.#stopFollowing = undefined;

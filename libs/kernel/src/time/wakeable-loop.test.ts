@@ -32,12 +32,12 @@ it('runs another pass for a wake-up that comes during a pass', async () => {
 });
 
 it('repeats after the interval, or after the pause that the pass returns', async () => {
-  const interval = vi.fn(async () => undefined);
-  loopOf({ pass: interval, intervalMs: 1 }).loop.start();
-  const asked = vi.fn(async () => (asked.mock.calls.length < 5 ? 0 : FOREVER));
-  loopOf({ pass: asked }).loop.start();
-  await vi.waitFor(() => expect(interval.mock.calls.length).toBeGreaterThan(2));
-  await vi.waitFor(() => expect(asked).toHaveBeenCalledTimes(5));
+  const periodic = vi.fn(async () => undefined);
+  loopOf({ pass: periodic, intervalMs: 1 }).loop.start();
+  const pausing = vi.fn(async () => (pausing.mock.calls.length < 5 ? 0 : FOREVER));
+  loopOf({ pass: pausing }).loop.start();
+  await vi.waitFor(() => expect(periodic.mock.calls.length).toBeGreaterThan(2));
+  await vi.waitFor(() => expect(pausing).toHaveBeenCalledTimes(5));
 });
 
 it('backs off after a failure regardless of wake-ups, and resets the back-off after a success', async () => {

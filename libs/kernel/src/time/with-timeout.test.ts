@@ -7,7 +7,7 @@ it('returns the result of work that finishes in time', async () => {
   expect(await withTimeout(Promise.resolve(7), 60_000, () => 'late')).toBe(7);
 });
 
-it('throws what work throws in time', async () => {
+it('throws the error of work that fails in time', async () => {
   const failed = Promise.reject(new Error('no'));
   await expect(withTimeout(failed, 60_000, () => 'late')).rejects.toThrow('no');
 });

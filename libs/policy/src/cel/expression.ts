@@ -29,7 +29,7 @@ export function readExpression(
     return undefined;
   }
   const checked = scope.environment.check(text);
-  // Names first: these messages list the available names, those of the type checker do not.
+  // Checks the names first, because these messages list the available names, unlike those of the type checker.
   if (checked.error?.name !== 'ParseError' && !namesAreKnown(source, spot, scope, text)) {
     return undefined;
   }

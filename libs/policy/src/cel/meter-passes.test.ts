@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { meterPasses } from './meter-passes.ts';
 import { withPassLimit } from './pass-limit.ts';
 
-/** Evaluates an expression for 100,000 items; returns how many of them were read. */
+/** Evaluates an expression over 100,000 items until the pass limit ends it; returns how often `inner` was read. */
 function reads(expression: string): number {
   let count = 0;
   const item = {

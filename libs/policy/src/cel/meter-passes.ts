@@ -8,8 +8,8 @@ const PASSES_PER_ERROR = 100;
 
 /**
  * Makes every operation of an expression count its passes when its operands are known: an expression can compute larger
- * lists and strings than its context contains. For this, the properties `handle` and `evaluate` of the nodes are replaced,
- * which cel-js sets when it evaluates the expression for the first time.
+ * lists and strings than its context contains. Replaces the properties `handle` and `evaluate` of the nodes; cel-js
+ * sets these properties when it evaluates the expression for the first time.
  */
 export function meterPasses(node: ASTNode): void {
   const loop = loopOf(node);
@@ -34,8 +34,8 @@ function meterOperation(node: object, cost: Cost, isCall: boolean): void {
 }
 
 /**
- * Counts passes for each error of an operand whose errors can be ignored. Once there are too many, the operand is not
- * evaluated, because creating further errors would take the time that the limit is to bound.
+ * Counts passes for each error of an operand whose errors can be ignored. Once the pass limit is exceeded, the operand
+ * is not evaluated, because creating errors takes time, which the limit restricts.
  */
 function meterErrors(node: object): void {
   replace(node, 'evaluate', (evaluate, parameters) => {

@@ -1,4 +1,7 @@
-/** Maximum number of passes in one evaluation. This many passes take a few tenths of a second (BD-1). */
+/**
+ * Maximum number of passes in one evaluation (BD-1). A pass is the unit of work: the time of one iteration of a loop.
+ * The maximum takes a few tenths of a second.
+ */
 const MAX_PASSES = 1_000_000;
 
 const EXCEEDED = new RangeError(`the expression takes more than ${MAX_PASSES} passes`);
@@ -8,7 +11,7 @@ let remaining = 0;
 
 /**
  * Evaluates an expression that counts its passes with {@link spend}.
- * @throws RangeError if there are too many, even if the expression ignores errors, as `||` and `exists` do
+ * @throws RangeError if there are too many passes, even if the expression ignores errors, as `||` and `exists` do
  */
 export function withPassLimit<T>(evaluate: () => T): T {
   remaining = MAX_PASSES;
@@ -19,7 +22,7 @@ export function withPassLimit<T>(evaluate: () => T): T {
 
 /**
  * Counts passes of the current evaluation; a fraction of a pass is not counted.
- * @throws RangeError if there are too many
+ * @throws RangeError if there are too many passes
  */
 export function spend(passes: number): void {
   remaining -= Math.floor(passes);

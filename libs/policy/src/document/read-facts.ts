@@ -56,7 +56,7 @@ function readHead(source: DocumentReader, name: string, spot: Spot): FactHead | 
   const type = typeSpot ? source.word(typeSpot, TYPES[kind]) : typeOf(initial);
   if (type === undefined) return undefined;
   if (!TYPES[kind].some((allowed) => allowed === type) || !fits(initial, type)) {
-    const expected = typeSpot ? `of type ${type}` : `a value that a ${kind} can have`;
+    const expected = typeSpot ? `of type ${type}` : 'a whole number';
     source.report(initialSpot, `${initialSpot.path} must be ${expected}.`);
     return undefined;
   }

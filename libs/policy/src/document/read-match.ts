@@ -39,7 +39,10 @@ export function readMatch(
     if (member === undefined || (match.kind ?? kinds).some((kind) => isOneOf(kinds, kind)))
       continue;
     const having = kinds.join(' and ');
-    source.report(member, `${member.path} never matches: only actions of kind ${having} have one.`);
+    source.report(
+      member,
+      `${member.path} never matches: only actions of kind ${having} have a ${key}.`,
+    );
   }
   const target = members?.get('target');
   if (target !== undefined && match.tool !== undefined) {
@@ -56,7 +59,7 @@ function readEntries(
   schemas: ToolSchemas,
 ): readonly string[] {
   const spots = isSeq(member.node) ? (source.list(member) ?? []) : [member];
-  if (spots.length === 0) source.report(member, `${member.path} must name at least one.`);
+  if (spots.length === 0) source.report(member, `${member.path} must not be empty.`);
   return spots.flatMap((entry) => readEntry(source, key, entry, schemas) ?? []);
 }
 

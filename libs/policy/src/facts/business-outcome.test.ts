@@ -39,7 +39,7 @@ describe('the business outcome of a call', () => {
     expect(resultFieldsFor(policy, 'mail')).toEqual(['error', 'status']);
   });
 
-  it('is the status of the receipt when the tool failed, and undefined when it was not executed (SV-8)', () => {
+  it('is the status of a receipt that reports failed or unknown, and undefined when the call was not executed (SV-8)', () => {
     const by = (status: 'failed' | 'unknown' | 'refused') =>
       businessOutcome(policy, { tool: 'pay', status });
     expect(by('failed')).toBe('failed');

@@ -40,7 +40,7 @@ export function businessOutcome(
     const context = { result: nested(fields), limits: policy.limits };
     return rule.okWhen.evaluate(context) === true ? 'ok' : 'failed';
   } catch {
-    // The result lacks a field that the rule reads.
+    // A field that the rule reads is missing or has an unexpected type.
     return 'failed';
   }
 }

@@ -155,7 +155,7 @@ describe('facts', () => {
     expect(values(approved)).toMatchObject({ tier: 'unknown', calls: 102 });
   });
 
-  it('keep the value of a gate when an update before the one that would apply cannot be evaluated (SYS-4, SV-4)', () => {
+  it('keep the value of a gate when an earlier update cannot be evaluated, even if a later one applies (SYS-4, SV-4)', () => {
     const text = `policy: p
 facts:
   account:
@@ -192,7 +192,7 @@ rules: []
     expect(values(done(done(both, 'c2', 'new'), 'c1', 'old')).tier).toBe('new');
   });
 
-  it('ignore finals, delegations and tools without a fact (SV-3)', () => {
+  it('ignore final answers and tools without a fact (SV-3)', () => {
     const narrow = { ...policy, facts: policy.facts.filter(({ name }) => name === 'paid') };
     const mail = { kind: 'tool', name: 'mail', args: {} };
     expect(applyPending(narrow, start, 'c1', mail)).toBe(start);
@@ -206,7 +206,7 @@ rules: []
     expect(values(facts).paid).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  it('survive a policy change: known names keep their values, new names start at their initial value (SV-3)', () => {
+  it('are kept across a policy change: existing facts keep their values, new facts start at their initial value (SV-3)', () => {
     const facts = pending(start, 'c1', 10);
     const [paid] = policy.facts;
     const fresh = { name: 'fresh', kind: 'gate', type: 'int', initial: 7, updates: [] } as const;

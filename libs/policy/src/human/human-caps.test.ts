@@ -118,7 +118,7 @@ describe('an approver with several roles', () => {
     expect(refund(['senior', 'caller'])).toMatchObject([{ max: 5000 }]);
   });
 
-  it('gets the missing role in the error when the approval is refused (SV-5)', () => {
+  it('is refused with an error that names the missing role (SV-5)', () => {
     expect(order(['caller', 'admin'])).toEqual({
       allowed: false,
       reason: 'no_human_cap',
@@ -193,7 +193,7 @@ human:
       'human.editable[0].arguments[0]: argument y does not exist; available: x.',
     ],
     ['rules: []\nhuman: { editable: [{ tool: pay }] }', 'must have the key arguments.'],
-  ])('reject %s (SV-3)', (text, problem) => {
+  ])('are rejected for the problem in %s (SV-3)', (text, problem) => {
     const toolSchemas = { pay: { type: 'object', properties: { x: { type: 'number' } } } };
     expect(() => loadPolicy(`policy: p\n${text}\n`, { file: 'p.yaml', toolSchemas })).toThrow(
       problem,
@@ -222,7 +222,7 @@ describe('the evidence for approvers', () => {
     ['{ facts: [c] }', 'human.evidence.facts[0]: fact c does not exist; available: a or b.'],
     ['{ goal: maybe }', 'human.evidence.goal must be true or false.'],
     ['{ results: [x] }', 'unknown key human.evidence.results'],
-  ])('rejects %s (SV-3)', (evidence, problem) => {
+  ])('is rejected for the problem in %s (SV-3)', (evidence, problem) => {
     expect(() => evidenceOf(`{ evidence: ${evidence} }`)).toThrow(problem);
   });
 });

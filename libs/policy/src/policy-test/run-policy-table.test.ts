@@ -158,7 +158,7 @@ human:
 });
 
 describe('facts with given values', () => {
-  it('leave other facts at their initial value and ignore undeclared names (SV-3)', () => {
+  it('set declared facts, and ignore values of another type and undeclared names (SV-3)', () => {
     expect(factsWith(policy, { open: true, sum: 'x', other: 1 }).base).toEqual({
       open: true,
       sum: 0,

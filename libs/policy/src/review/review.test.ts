@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { call, input, policyOf, say, short } from '../../test/reviews.ts';
+import { call, decide, input, policyOf, short } from '../../test/reviews.ts';
 import { explainDecision } from '../index.ts';
 
 describe('a review', () => {
@@ -11,7 +11,7 @@ describe('a review', () => {
   - { id: pay, match: { tool: pay }, decide: approve, reason: fine, risk: 3 }
   - { id: rest, decide: block, reason: rest }
 `);
-    const decision = say(policy, call('pay', { amount: 5 }));
+    const decision = decide(policy, call('pay', { amount: 5 }));
     expect(decision).toMatchObject({
       verdict: 'approve',
       reason: 'fine',
@@ -40,7 +40,7 @@ describe('a review', () => {
       { kind: 'odd' },
       call(''),
     ]) {
-      expect(say(policy, action)).toMatchObject({
+      expect(decide(policy, action)).toMatchObject({
         verdict: 'block',
         reason: 'no_rule_matched',
         ruleId: undefined,
@@ -66,7 +66,7 @@ describe('a review', () => {
     ['{ tool: pay, agent: support, tenant: other }', false],
   ])('matches on %s: %s (SV-3)', (match, fits) => {
     const policy = policyOf(`  - { id: a, match: ${match}, decide: approve, reason: ok }\n`);
-    expect(say(policy, call('pay')).verdict).toBe(fits ? 'approve' : 'block');
+    expect(decide(policy, call('pay')).verdict).toBe(fits ? 'approve' : 'block');
   });
 
   it('matches a delegation by its target and a final by its kind (SV-1)', () => {
@@ -126,7 +126,7 @@ facts:
   - { id: odd, match: { tool: pay }, when: ${when}, decide: approve, reason: ok }
   - { id: rest, decide: approve, reason: rest }
 `);
-    expect(say(policy, call('pay', args))).toMatchObject({
+    expect(decide(policy, call('pay', args))).toMatchObject({
       verdict: 'block',
       reason: 'policy_error:odd',
       ruleId: 'odd',
@@ -144,7 +144,9 @@ facts:
     expect(short(policy, call('pay', { amount: 7 }))).toBe('escalate ask');
     expect(short(policy, call('pay', { amount: 7 }), yes)).toBe('approve ok');
     expect(short(policy, call('pay', { amount: 10 }), yes)).toBe('block cap');
-    expect(say(policy, call('pay', { amount: 7 }), yes).why[0]?.outcome).toBe('escalation_skipped');
+    expect(decide(policy, call('pay', { amount: 7 }), yes).why[0]?.outcome).toBe(
+      'escalation_skipped',
+    );
   });
 
   it('escalates an approval at or above approval_required_risk (AG, SV-5)', () => {
@@ -156,7 +158,7 @@ facts:
     expect(short(policy, call('x'), { approvalRequiredRisk: 30 })).toBe(
       'escalate risk_requires_approval',
     );
-    expect(say(policy, call('x'), { approvalRequiredRisk: 50, toolRisk: 60 })).toMatchObject({
+    expect(decide(policy, call('x'), { approvalRequiredRisk: 50, toolRisk: 60 })).toMatchObject({
       verdict: 'escalate',
       risk: 60,
       ruleId: 'any',
@@ -173,7 +175,7 @@ facts:
       '  - { id: a, decide: approve, reason: ok }\n',
       'facts: { sum: { kind: cap, type: cents, initial: 0, updates: [{ tool: pay, count: cents(args.amount), add: cents(result.paid) }] } }\n',
     );
-    expect(say(policy, call('pay', { amount: 1.001 }))).toMatchObject({
+    expect(decide(policy, call('pay', { amount: 1.001 }))).toMatchObject({
       verdict: 'approve',
       counts: { sum: 101 },
       resultFields: ['error', 'paid', 'status'],
@@ -181,7 +183,7 @@ facts:
     for (const args of [{}, { amount: '1' }, { amount: -1 }]) {
       expect(short(policy, call('pay', args))).toBe('block policy_error:facts.sum');
     }
-    expect(say(policy, call('mail'))).toMatchObject({
+    expect(decide(policy, call('mail'))).toMatchObject({
       counts: {},
       resultFields: ['error', 'status'],
     });
@@ -193,7 +195,7 @@ facts:
 `);
     const args = Object.freeze({ n: 5 });
     const frozen = Object.freeze(call('pay', args));
-    expect(say(policy, frozen)).toEqual(say(policy, frozen));
+    expect(decide(policy, frozen)).toEqual(decide(policy, frozen));
     expect(args).toEqual({ n: 5 });
   });
 });
@@ -295,7 +297,7 @@ describe('the cost of a review is bounded (BD-1)', () => {
       'a time',
       'duration(args.wait) < duration("2h30m15.5s") && timestamp(0).getHours("Europe/Berlin") == 1',
     ],
-  ])('and evaluates usual rules: %s', (_, when) => {
+  ])('without blocking usual rules: %s', (_, when) => {
     const rules = `  - { id: usual, when: ${JSON.stringify(when)}, decide: approve, reason: fine }\n`;
     const names = items(200).map((n) => `name ${n}`);
     const text = `${'This is one of the lines of the text.\n'.repeat(5_000)}word 19`;

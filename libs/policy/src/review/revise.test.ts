@@ -1,6 +1,6 @@
 import { compileContract } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
-import { call, input, policyOf, say, short } from '../../test/reviews.ts';
+import { call, decide, input, policyOf, short } from '../../test/reviews.ts';
 import { type ProposedAction, review } from '../index.ts';
 
 describe('a revision', () => {
@@ -25,7 +25,7 @@ describe('a revision', () => {
     ['{ a: { min: 1, max: 5 } }', { a: -3 }, { a: 1 }],
     ['{ a: { max: usd(1001) } }', { a: 11 }, { a: 10.01 }],
   ])('by %s changes %j to %j (SV-3)', (set, args, revised) => {
-    const decision = say(revise(set), call('pay', args));
+    const decision = decide(revise(set), call('pay', args));
     expect(decision.verdict).toBe('revise');
     expect(decision.revisedAction).toEqual(call('pay', revised));
   });
@@ -51,7 +51,8 @@ describe('a revision', () => {
       required: ['a', 'note'],
     });
     const contractOf = (tool: string) => (tool === 'pay' ? contract : undefined);
-    const run = (set: string, action: ProposedAction) => say(revise(set), action, { contractOf });
+    const run = (set: string, action: ProposedAction) =>
+      decide(revise(set), action, { contractOf });
     expect(run('{ a: { value: 7 } }', call('pay', {})).verdict).toBe('revise');
     expect(run('{ note: { value: " x " } }', call('pay', { a: 1 })).revisedAction?.args).toEqual({
       a: 1,

@@ -153,7 +153,7 @@ export class ClientCall {
     if (leftMs <= 0) {
       throw new DeadlineError(
         'DEADLINE_EXCEEDED',
-        `The deadline of ${this.#name} expired before the call started.`,
+        `The deadline of ${this.#name} expired before the attempt started.`,
         { method: this.#name },
       );
     }

@@ -20,8 +20,7 @@ export class Cors {
   }
 
   /**
-   * Adds the CORS headers for `request`. Returns true if the request was a preflight, to which it has sent the
-   * response.
+   * Adds the CORS headers for `request`. Returns true if the request was a preflight, which this method has answered.
    */
   handle(request: WebRequest, response: WebResponse): boolean {
     const { origin } = request.headers;

@@ -12,8 +12,8 @@ import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 interface Parts {
   readonly handlers: ReadonlyMap<string, UniversalHandler>;
-  /** Paths of methods that receive a stream of requests, to which the time limit does not apply. */
-  readonly endless: ReadonlySet<string>;
+  /** Paths of bidirectional streaming methods, to whose requests the time limit does not apply. */
+  readonly bidi: ReadonlySet<string>;
   /** Paths of reserved methods and of health checks, whose requests are handled before others. */
   readonly urgent: ReadonlySet<string>;
   /** Time limit for receiving any other request, ms. */
@@ -30,13 +30,13 @@ interface Parts {
 
 /** Returns the HTTP request handler of the edge: CORS preflights, RPCs, event streams, then the web hook. */
 export function edgeRequests(parts: Parts): (request: WebRequest, response: WebResponse) => void {
-  const { handlers, events, web, responses, endless, urgent, requestMs } = parts;
+  const { handlers, events, web, responses, bidi, urgent, requestMs } = parts;
   const cors = new Cors(parts.allowedOrigins);
   const turns = new PacedQueue();
   const begin = (path: string, request: WebRequest, response: WebResponse): void => {
     const handler = handlers.get(path);
     if (handler !== undefined) {
-      if (!endless.has(path)) limitRequest(request, response, requestMs);
+      if (!bidi.has(path)) limitRequest(request, response, requestMs);
       void handleRpc(handler, request, response, parts);
     } else if (isGrpc(request)) sendUnimplemented(path, response);
     else if (events(request, response)) limitRequest(request, response, requestMs);

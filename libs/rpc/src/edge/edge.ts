@@ -24,7 +24,7 @@ import type { WebHook, WebRequest, WebResponse } from './web.ts';
 export interface EdgeOptions extends RpcServerOptions {
   /**
    * Handles requests that are not RPCs, such as a console's files; returns false when it has no response. `close` waits
-   * for its responses like for calls, but does not abort them.
+   * for its responses as it waits for calls, but does not abort them.
    */
   readonly web?: WebHook;
   /** Streams that are also served as GET over plain HTTP. */
@@ -52,7 +52,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const handlers = connectHandlers(calls, services, limits.maxMessageBytes);
   const handle = edgeRequests({
     handlers,
-    endless: pathsOf(services, ({ implementation }) => implementation.kind === 'bidi_streaming'),
+    bidi: pathsOf(services, ({ implementation }) => implementation.kind === 'bidi_streaming'),
     urgent: urgentPaths(services),
     requestMs: limits.maxUnaryMs,
     disconnections: calls.disconnections,

@@ -11,8 +11,8 @@ interface Destinations {
 }
 
 /**
- * Reads the first bytes of `socket`, unshifts them, and passes it to HTTP/2 (prior knowledge) or
- * HTTP/1. A connection that sends nothing is closed after ten seconds.
+ * Reads the first bytes of `socket`, unshifts them, and passes the socket to HTTP/2 (prior knowledge) or HTTP/1. A
+ * connection that sends nothing is closed after ten seconds.
  */
 export function sniff(socket: Socket, { http1, http2 }: Destinations): void {
   let first: Buffer = Buffer.alloc(0);

@@ -37,7 +37,7 @@ const ERROR_DOMAIN = 'writ';
 
 /** Status and details must fit into HTTP/2 headers; some peers accept only 8 KiB. */
 const MAX_MESSAGE_CHARACTERS = 2048;
-/** Maximum length of a text with percent-encoding, which makes nine characters of one Chinese character. */
+/** Maximum length of a percent-encoded text; one Chinese character becomes nine characters. */
 const MAX_ENCODED_CHARACTERS = 3072;
 const ELLIPSIS = '…';
 
@@ -109,9 +109,9 @@ export function truncate(text: string, limit = MAX_MESSAGE_CHARACTERS): string {
 }
 
 /**
- * Converts a status to its named error (SYS-3): the error that the server threw when the details are Writ's, otherwise
- * the error of the kind to which the code maps, with the name of this kind as reason: INVALID_ARGUMENT for
- * OUT_OF_RANGE, INTERNAL for UNKNOWN.
+ * Converts a status to its named error (SYS-3). If the details are Writ's, this is the error that the server threw.
+ * Otherwise it is an error of the kind to which the code maps, with the status name of this kind as reason:
+ * INVALID_ARGUMENT for OUT_OF_RANGE, INTERNAL for UNKNOWN.
  */
 export function errorOf(status: ErrorStatus, peer: CalledPeer = {}): WritError {
   const kind = errorKind(status.code);

@@ -2,7 +2,10 @@ import { type ErrorMetadata, InvalidRequestError, type ReasonOf } from '@writ/ke
 
 /** One invalid field of a request. */
 export interface FieldViolation {
-  /** Path of the field in proto names, such as `start.labels["a"]`, or its name if the JSON is malformed; empty for the whole message. */
+  /**
+   * Path of the field in proto names, such as `start.labels["a"]`, or the name of the field if the JSON is malformed;
+   * empty for the whole message.
+   */
   readonly field: string;
   /** The violated rule, such as `must be at least 1 characters`. */
   readonly description: string;

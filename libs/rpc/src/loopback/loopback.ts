@@ -12,7 +12,7 @@ import { unsentMetadata } from '../errors/unsent-call.ts';
 import { decodeRequest } from '../server/grpc-methods.ts';
 import { MessageQueue } from './message-queue.ts';
 
-/** Longest wait of a call for the start of its server, ms. */
+/** Maximum time that a call waits for its server to start, ms. */
 const MAX_WAIT_MS = 30_000;
 
 /**
@@ -130,9 +130,9 @@ export class LoopbackServer {
   async #untilServing({ deadline, signal }: LoopbackCallOptions): Promise<void> {
     const leftMs = deadline === undefined ? MAX_WAIT_MS : Number(deadline) - Date.now();
     const limit = AbortSignal.timeout(Math.min(Math.max(leftMs, 0), MAX_WAIT_MS));
-    const given = signal === undefined ? limit : AbortSignal.any([limit, signal]);
-    if (this.#state === 'starting' && !given.aborted) {
-      await Promise.race([this.#started.promise, once(given, 'abort')]);
+    const waitEnd = signal === undefined ? limit : AbortSignal.any([limit, signal]);
+    if (this.#state === 'starting' && !waitEnd.aborted) {
+      await Promise.race([this.#started.promise, once(waitEnd, 'abort')]);
     }
     signal?.throwIfAborted();
     if (this.#state !== 'serving') throw notServing(this.#address);

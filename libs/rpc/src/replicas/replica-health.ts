@@ -125,7 +125,7 @@ export class ReplicaWatch {
  */
 function resultOf({ code }: ServiceError): ProbeResult {
   if (code === status.DEADLINE_EXCEEDED) return 'silent';
-  // The balancer is notified of a lost connection by grpc-js.
+  // grpc-js notifies the balancer of a lost connection.
   if (code === status.UNAVAILABLE || code === status.CANCELLED) return 'inconclusive';
   return 'serving';
 }

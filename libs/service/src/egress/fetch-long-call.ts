@@ -11,7 +11,7 @@ const MAX_SILENCE_MS = 3_660_000;
 
 /**
  * The properties of `globalThis` in which versions of undici, the implementation of `fetch`, keep the global
- * dispatcher. A version that sets both serves dispatchers of older versions through the first.
+ * dispatcher. If a version sets both, the dispatcher in the first has the interface of older versions.
  */
 const GLOBAL_DISPATCHERS = [1, 2].map((version) =>
   Symbol.for(`undici.globalDispatcher.${version}`),

@@ -7,8 +7,8 @@ export type Resolve = (host: string, signal: AbortSignal) => Promise<readonly st
 const QUERIES = { timeout: 2_000, tries: 2 };
 
 /**
- * Resolves a name with the operating system. Such a lookup occupies one of the few threads of the process until it ends,
- * so it is used only for names that the configuration allows.
+ * Resolves a name with the operating system. Such a lookup occupies one of the few threads of the process until it
+ * ends, so it is used only for names that the configuration allows.
  */
 export async function resolveAllowed(host: string): Promise<readonly string[]> {
   const found = await lookup(host, { all: true });
@@ -18,7 +18,7 @@ export async function resolveAllowed(host: string): Promise<readonly string[]> {
 /**
  * Resolves a name of the public internet with queries to the name servers of the system. These do not use threads, and
  * are cancelled when the signal aborts, so a name server that does not answer cannot delay the lookups of other calls.
- * @throws an error if the name has no address
+ * @returns an empty list if the name has no address, or every query fails or is cancelled
  */
 export async function resolvePublic(
   host: string,

@@ -33,9 +33,9 @@ it('logs an outage in one line every ten seconds, with host and port and without
     { err: bug, subject: 'b' },
   ]);
   // The event handler cannot reach its database, which is not a NATS outage.
-  const away = new UnavailableError('STORE_UNREACHABLE', 'The database is unreachable.');
-  report(away, { subject: 'c' });
-  expect(lines.at(-1)).toEqual([{ err: away, subject: 'c' }, 'bus failed']);
+  const unreachable = new UnavailableError('STORE_UNREACHABLE', 'The database is unreachable.');
+  report(unreachable, { subject: 'c' });
+  expect(lines.at(-1)).toEqual([{ err: unreachable, subject: 'c' }, 'bus failed']);
 });
 
 it('does not mention NATS for an in-process bus (SYS-4)', () => {

@@ -16,8 +16,8 @@ import type { NatsAccess } from '../settings/config.ts';
 import { busFailures, handlerFailures } from './bus-failures.ts';
 
 /**
- * Opens the bus of a service process: NATS if a server is configured (HK-2), otherwise an in-process bus without
- * subscribers, so that events remain in the outbox.
+ * Opens the bus of a service process: NATS if a server is configured (HK-2), otherwise an in-process bus. Only the
+ * supervisor subscribes to its in-process bus; the events of other services then remain in their outboxes.
  * @throws what `createNatsBus` throws if the server is not suitable or rejects the credentials
  */
 export async function openBus(

@@ -11,12 +11,12 @@ describe('outboxPublisher', () => {
       logStream: { write: (line) => void lines.push(line) },
     });
     const bus = createInProcessBus({ requiredConsumers: ['timeline'], onError: () => undefined });
-    const outlet = outboxPublisher(bus, telemetry);
-    expect(outlet.hasSubscribers()).toBe(false);
-    outlet.onSubscribersChange(false);
+    const publisher = outboxPublisher(bus, telemetry);
+    expect(publisher.hasSubscribers()).toBe(false);
+    publisher.onSubscribersChange(false);
     await bus.subscribe({ subject: '>', durable: 'timeline', handler: async () => undefined });
-    expect(outlet.hasSubscribers()).toBe(true);
-    outlet.onSubscribersChange(true);
+    expect(publisher.hasSubscribers()).toBe(true);
+    publisher.onSubscribersChange(true);
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
       { msg: 'no event subscriber; events remain in the outbox' },
       { msg: 'event delivery resumed' },

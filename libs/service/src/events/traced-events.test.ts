@@ -25,18 +25,18 @@ const message = (traceparent?: string): BusMessage => ({
   headers: traceparent === undefined ? {} : { traceparent },
 });
 
-const taking = (taken: BusMessage[]) => ({
-  handler: async (given: BusMessage) => void taken.push(given),
-  handleAll: async (given: readonly BusMessage[]) => void taken.push(...given),
+const recordInto = (received: BusMessage[]) => ({
+  handler: async (given: BusMessage) => void received.push(given),
+  handleAll: async (given: readonly BusMessage[]) => void received.push(...given),
 });
 
 describe('the trace of an event', () => {
-  it('connects the span of the recorded fact, the publisher and the subscriber (SYS-1, HK-2)', async () => {
+  it('connects the spans of the recorded fact, the publisher and the subscriber (SYS-1, HK-2)', async () => {
     const meter = service('execution-meter');
     const supervisor = service('supervisor');
     const header = await withSpan(meter.tracer, 'fact', {}, () => traceparentOf());
-    const taken: BusMessage[] = [];
-    const { handler } = tracedHandlers(supervisor, 'timeline', taking(taken));
+    const received: BusMessage[] = [];
+    const { handler } = tracedHandlers(supervisor, 'timeline', recordInto(received));
     await tracedPublish(meter, handler)(message(header));
     const [fact, handled, published] = spans.spans();
     expect(published).toMatchObject({
@@ -53,7 +53,7 @@ describe('the trace of an event', () => {
       parentSpanId: published?.spanId,
       attributes: { 'messaging.consumer.group.name': 'timeline', 'writ.event_id': 'evt_1' },
     });
-    expect(taken[0]?.headers.traceparent).toContain(published?.spanId);
+    expect(received[0]?.headers.traceparent).toContain(published?.spanId);
   });
 
   it('has separate publish and process spans for each event of a batch (SYS-1)', async () => {
@@ -62,16 +62,16 @@ describe('the trace of an event', () => {
     const headers = await Promise.all(
       ['one', 'two'].map((name) => withSpan(meter.tracer, name, {}, () => traceparentOf())),
     );
-    const taken: BusMessage[] = [];
-    const { handleAll } = tracedHandlers(supervisor, 'timeline', taking(taken));
+    const received: BusMessage[] = [];
+    const { handleAll } = tracedHandlers(supervisor, 'timeline', recordInto(received));
     await tracedPublishAll(meter, handleAll)(headers.map((header) => message(header)));
-    expect(taken).toHaveLength(2);
+    expect(received).toHaveLength(2);
     for (const [index, name] of ['one', 'two'].entries()) {
       const [fact, ...others] = spans
         .spans()
         .filter(({ traceId }) => headers[index]?.includes(traceId));
       expect(fact?.name).toBe(name);
-      expect(others.map(({ name: way }) => way).sort()).toEqual([
+      expect(others.map(({ name: spanName }) => spanName).sort()).toEqual([
         'process RUN_START',
         'publish RUN_START',
       ]);
@@ -84,17 +84,17 @@ describe('the trace of an event', () => {
     await tracedPublish(meter, async (given) => void seen.push(given))(message());
     expect(seen).toEqual([message()]);
     expect(spans.spans()).toEqual([]);
-    const away = new UnavailableError('BUS_CLOSED', 'The bus is closed.');
-    const fail = tracedPublish(meter, () => Promise.reject(away));
-    await expect(fail(message(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`))).rejects.toBe(away);
+    const closed = new UnavailableError('BUS_CLOSED', 'The bus is closed.');
+    const fail = tracedPublish(meter, () => Promise.reject(closed));
+    await expect(fail(message(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`))).rejects.toBe(closed);
     expect(spans.spans()[0]).toMatchObject({ attributes: { 'error.type': 'BUS_CLOSED' } });
   });
 
   it('adds no wrapper if neither spans nor metrics are exported', () => {
     const quiet = createTelemetry({ service: 'a', logLevel: 'silent' });
-    const taken = taking([]);
-    expect(tracedPublish(quiet, taken.handler)).toBe(taken.handler);
-    expect(tracedPublishAll(quiet, taken.handleAll)).toBe(taken.handleAll);
-    expect(tracedHandlers(quiet, 'timeline', taken)).toEqual(taken);
+    const handlers = recordInto([]);
+    expect(tracedPublish(quiet, handlers.handler)).toBe(handlers.handler);
+    expect(tracedPublishAll(quiet, handlers.handleAll)).toBe(handlers.handleAll);
+    expect(tracedHandlers(quiet, 'timeline', handlers)).toEqual(handlers);
   });
 });

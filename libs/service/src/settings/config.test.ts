@@ -55,7 +55,7 @@ describe('readProcessSettings', () => {
       );
   });
 
-  it('uses TLS if all three files are set, and rejects settings without one of them (SYS-4, SYS-6)', () => {
+  it('uses TLS if all three files are set, and rejects two of the three (SYS-4, SYS-6)', () => {
     const files = { WRIT_TLS_CERT_FILE: 'a', WRIT_TLS_KEY_FILE: 'b', WRIT_TLS_CA_FILE: 'c' };
     expect(readProcessSettings(files).tls).toEqual({ certFile: 'a', keyFile: 'b', caFile: 'c' });
     expect(readProcessSettings({})).toMatchObject({ cleartext: 'loopback' });

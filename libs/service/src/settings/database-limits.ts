@@ -2,7 +2,7 @@ import { ConfigError, type Environment, readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
 import { variableName } from './names.ts';
 
-/** The limits of a service's sessions on PostgreSQL; has the shape of `PostgresLimits`. Milliseconds. */
+/** The limits of a service's sessions on PostgreSQL: `PostgresLimits` without `writers`. Times in milliseconds. */
 export interface DatabaseLimits {
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;

@@ -31,13 +31,13 @@ describe('readStoreLocation', () => {
       );
     expect(read('sslmode=verify-full&sslrootcert=/ca.crt')).toMatchObject({ dialect: 'postgres' });
     expect(read('sslmode=disable')).toMatchObject({ dialect: 'postgres' });
-    const halves = ['require', 'prefer', 'allow', 'no-verify', 'verify-ca', ''];
-    for (const half of [
-      ...halves.map((mode) => `sslmode=${mode}`),
+    const otherModes = ['require', 'prefer', 'allow', 'no-verify', 'verify-ca', ''];
+    for (const parameters of [
+      ...otherModes.map((mode) => `sslmode=${mode}`),
       'ssl=no-verify',
       'sslmode=verify-full&uselibpqcompat=true',
     ]) {
-      expect(() => read(half), half).toThrow(
+      expect(() => read(parameters), parameters).toThrow(
         /^WRIT_SUPERVISOR_DATABASE_URL must have sslmode=verify-full/,
       );
     }

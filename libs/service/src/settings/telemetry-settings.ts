@@ -90,7 +90,7 @@ function targetOf(
 ): OtlpTarget | undefined {
   const name = signal.toUpperCase();
   const own = readEnv(env, {
-    // The standard names it OTEL_LOGS_EXPORTER and so on.
+    // The OpenTelemetry specification defines this name, such as OTEL_LOGS_EXPORTER.
     exporter: variable.enum(`OTEL_${name}_EXPORTER`, ['otlp', 'none'], {
       default: 'otlp',
       about: `whether ${signal} are exported`,

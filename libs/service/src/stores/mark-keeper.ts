@@ -27,8 +27,8 @@ export interface MarkKeeperParts {
  * Records the latest mark of a database in a marker file, by default next to the keys of its service (BD-4), so that
  * the service refuses to start on an older copy. The mark is raised in the database first and then written to the file,
  * so after a crash the file is never ahead. A copy is detected as older if the database was marked after the copy was
- * made. The database is marked at every start and, if it was written to by more than background work since the last
- * mark, periodically and at the stop.
+ * made. The database is marked at every start and, if it was written to by work other than background work since the
+ * last mark, periodically and at shutdown.
  */
 export class MarkKeeper<DB> {
   readonly #parts: MarkKeeperParts;
@@ -82,8 +82,8 @@ export class MarkKeeper<DB> {
   }
 
   /**
-   * Stops the periodic marks and marks the database a last time if it was written to by more than background work since
-   * the last mark.
+   * Stops the periodic marks and marks the database a last time if it was written to by work other than background work
+   * since the last mark.
    */
   async stop(): Promise<void> {
     this.#isStopped = true;

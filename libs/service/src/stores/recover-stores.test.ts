@@ -23,7 +23,7 @@ function folder(): string {
 }
 
 it.skipIf(process.geteuid?.() !== 0)(
-  'leaves the marker and the locks to the owner of the data folder when root orders a recovery (BD-4)',
+  'creates the marker and the locks with the owner of the data folder when root orders a recovery (BD-4)',
   async () => {
     const dataDir = folder();
     chownSync(dataDir, SERVICE, SERVICE);
@@ -42,7 +42,7 @@ it.skipIf(process.geteuid?.() !== 0)(
   },
 );
 
-it('leaves a PostgreSQL database to the service, also without the URL of the database (BD-4)', async () => {
+it('recognizes a PostgreSQL database from its marker, even without its URL, and does not read it (BD-4)', async () => {
   const dataDir = folder();
   const file = join(dataDir, 'keys', 'supervisor.store.json');
   await writeMarker(file, { ...SEEN, store: 'schema supervisor' });
@@ -51,7 +51,7 @@ it('leaves a PostgreSQL database to the service, also without the URL of the dat
 
 it('orders the recovery of a PostgreSQL database without a writable data folder (BD-4)', async () => {
   const markers = folder();
-  // A folder cannot be created in a file, whatever the user; in Kubernetes the data folder is mounted read-only.
+  // Even root cannot create a folder below a file; in Kubernetes the data folder is mounted read-only.
   const dataDir = join(markers, 'file');
   writeFileSync(dataDir, '');
   const file = join(markers, 'supervisor.store.json');

@@ -46,8 +46,8 @@ const HALTED: readonly ServiceName[] = ['supervisor', 'execution-meter', 'tool-g
 
 /**
  * Compares the databases of the services with their markers (BD-4). A service without a marker is omitted; a PostgreSQL
- * database is not read. The marker shows that a database is in PostgreSQL even if `env` lacks its URL, as in the shell of
- * an operator.
+ * database is not read. The marker shows that a database is in PostgreSQL even if `env` lacks its URL, as in the shell
+ * of an operator.
  * @throws ConfigError; InvalidRequestError INVALID_FILE naming a marker; UnavailableError STORE_BUSY, STORE_DISK_FAILED
  */
 export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): InspectedStore[] {

@@ -26,7 +26,7 @@ describe('StoreAvailability', () => {
     });
     availability.start();
     onTestFinished(() => availability.stop());
-    /** Lets time pass, in which the process does nothing for `stalledMs`. */
+    /** Advances timers by `ms`, and the clock also by `stalledMs`, as if the process had stalled. */
     const pass = async (ms: number, stalledMs = 0) => {
       clock.advance(ms + stalledMs);
       await vi.advanceTimersByTimeAsync(ms);

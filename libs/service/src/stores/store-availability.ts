@@ -9,8 +9,8 @@ const INTERVAL_MS = 1_000;
  */
 const SILENCE_MS = 6_000;
 /**
- * A check that ends this long after its timeout was delayed by this process, perhaps not by the database. The next check
- * decides.
+ * A check that ends this long after its timeout was delayed by this process, perhaps not by the database. The next
+ * check decides.
  */
 const OWN_DELAY_MS = 250;
 

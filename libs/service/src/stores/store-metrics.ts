@@ -15,7 +15,7 @@ const MAX_LINKS = 32;
 const DISK_FULL_LOG_MS = 60_000;
 
 /**
- * Reports every commit (SYS-1): the number of transactions, the duration, and, with internal spans, a span below the
+ * Reports every commit (SYS-1): the number of transactions, the duration, and, with internal spans, a child span of the
  * first request with links to the others. Logs that the disk is full when a write fails for this reason, at most once a
  * minute.
  */

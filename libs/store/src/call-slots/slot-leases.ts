@@ -110,7 +110,7 @@ export async function assignSlots<DB extends SlotLeasesDatabase>(
   }
   // No replica waits or holds a slot, so all start again at the same virtual time.
   if (shares.every(isIdle)) now = Math.max(now, ...shares.map(({ finish }) => finish));
-  const given = shares.filter(
+  const granted = shares.filter(
     (share, index) => index > 0 && share.leased !== others[index - 1]?.leased,
   );
   const isFinished = (share: SlotLease): boolean =>
@@ -121,12 +121,12 @@ export async function assignSlots<DB extends SlotLeasesDatabase>(
     if (dead.has(owner) || removed.has(owner)) await deleteLease(trx, name, owner);
   }
   await upsert(trx, [
-    ...[mine, ...given].filter((share) => !removed.has(share.replica)),
+    ...[mine, ...granted].filter((share) => !removed.has(share.replica)),
     { name, replica: '', leased: 0, waiting: 0, weight: 0, finish: now },
   ]);
   return {
     allocation: allocationOf(shares, replica, free),
-    notify: given.length > 0 || (mine.waiting > 0 && (before?.waiting ?? 0) === 0),
+    notify: granted.length > 0 || (mine.waiting > 0 && (before?.waiting ?? 0) === 0),
   };
 }
 

@@ -15,7 +15,7 @@ import type { StoreMark } from './store-mark.ts';
 export interface RecoveryOrder {
   /** Id of the halt of everything, which is in force until the operator lifts it. */
   readonly haltId: string;
-  /** When `writ recover` wrote it. */
+  /** When `writ recover` wrote the order. */
   readonly orderedAt: string;
 }
 
@@ -46,8 +46,8 @@ export function readMarker(file: string): StoreMarker | undefined {
 }
 
 /**
- * Replaces a marker atomically; after a crash the file has either the old or the new content. The marker keeps its owner
- * if root replaces it.
+ * Replaces a marker atomically; after a crash the file has either the old or the new content. The marker keeps its
+ * owner if root replaces it.
  */
 export async function writeMarker(file: string, marker: StoreMarker): Promise<void> {
   createPrivateFolder(dirname(file));

@@ -11,8 +11,8 @@ export interface PendingMessage {
 
 /**
  * Returns the oldest unpublished messages in order, except the messages in `accepted`, which the bus has accepted but
- * which are not yet marked. On PostgreSQL, where transactions overlap, a message can become visible after a message
- * with a higher position, so messages below the highest accepted position may still be unpublished.
+ * which are not yet marked as published. On PostgreSQL, where transactions overlap, a message can become visible after
+ * a message with a higher position, so messages below the highest accepted position may still be unpublished.
  */
 export async function readPending(
   { db, dialect }: Store<OutboxDatabase>,

@@ -136,7 +136,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     const { accepted } = this.#marks;
     this.#publishing = undefined;
     try {
-      // While marks cannot be written, publishes nothing more: after a restart every unmarked message is published again.
+      // While marks cannot be written, publishes nothing more, because after a restart every unmarked message is
+      // published again.
       if (this.#marks.isFull) await this.#marks.write();
       let outcome: Outcome;
       try {

@@ -4,7 +4,7 @@ import { column, type TableOf, table } from '../schema/table.ts';
 
 /** A message to publish (HK-2). */
 export interface OutboxMessage {
-  /** Derived from the fact, so that a repeated fact has the same id (HK-1). */
+  /** Derived from the change that the event reports, so that a repeat of the change has the same id (HK-1). */
   readonly eventId: string;
   readonly subject: string;
   readonly payload: Uint8Array;
@@ -35,9 +35,9 @@ export interface OutboxDatabase {
 }
 
 /**
- * Records a message in the transaction that records its fact, so that neither exists without the other (HK-2). If the
- * event id already exists, the message is the same event and is ignored (HK-1). The messages of a transaction are
- * inserted together at its end.
+ * Records a message in the transaction of the change that it reports, so that neither exists without the other (HK-2).
+ * If the event id already exists, the message is the same event and is ignored (HK-1). The messages of a transaction
+ * are inserted together at its end.
  */
 export function appendOutbox<DB extends OutboxDatabase>(
   trx: Transaction<DB>,

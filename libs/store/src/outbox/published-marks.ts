@@ -6,8 +6,8 @@ import { markPublished } from './outbox-queries.ts';
 type Position = number | bigint;
 
 /**
- * Maximum number of accepted messages before their marks are written, even before the interval has passed, and of marks
- * in one statement, because the number of parameters of a statement is limited.
+ * Maximum number of unmarked messages before their marks are written, even if the interval has not passed. Also the
+ * maximum number of marks in one statement, because the number of parameters of a statement is limited.
  */
 const MAX_UNMARKED = 1_000;
 

@@ -82,8 +82,8 @@ export interface OutboxRelay {
    */
   flush(): Promise<void>;
   /**
-   * Publishes no message after the one or the batch in flight; resolves when the accepted messages are marked, or
-   * writing the marks has failed.
+   * Stops publishing after the message or batch in flight; resolves when the accepted messages are marked, or writing
+   * the marks has failed.
    */
   stop(): Promise<void>;
 }

@@ -44,7 +44,7 @@ it('passes constraint violations through (SYS-4)', () => {
   expect(translatePostgresError(violation, 'the database', 'db:5432')).toBe(violation);
 });
 
-it('reports an error that prevents a session of an open store as an unavailable database, and its text in the cause (SYS-3, SYS-4)', () => {
+it('reports an unavailable database, with the error in the cause, if an open store cannot open a session (SYS-3, SYS-4)', () => {
   const translate = (error: Error) => translateSessionError(error, 'Schema x', 'db:5432');
   const rejected = withCode('28P01');
   expect(translate(rejected)).toMatchObject({
@@ -77,7 +77,7 @@ it('reports a standby server only for an SQLSTATE that a standby server returns 
   expect(session('25006')).toMatchObject(standby);
   expect(begin('25006')).toMatchObject(standby);
   expect(begin('0A000')).toMatchObject(standby);
-  // A server that does not support LISTEN or a parameter of the session.
+  // The server does not support LISTEN or a parameter of the session.
   expect(session('0A000')).toMatchObject({
     reason: 'STORE_UNREACHABLE',
     message: 'Schema x is unavailable: no session can be opened (SQLSTATE 0A000).',

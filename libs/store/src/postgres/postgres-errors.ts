@@ -11,14 +11,14 @@ import {
 import { diskFull, isDiskFull } from '../disk-full.ts';
 
 /** Descriptions of insufficient resources by SQLSTATE (class 53). */
-const LACKS: Readonly<Record<string, string>> = {
+const SHORTAGES: Readonly<Record<string, string>> = {
   '53200': 'the PostgreSQL server is out of memory',
   '53300': 'the PostgreSQL server allows no more connections',
   '53400': 'a limit of the PostgreSQL server is exceeded',
 };
 /** SQLSTATE with which a standby server rejects statements that write, and LISTEN. */
 const READ_ONLY = '25006';
-/** SQLSTATE of an unsupported feature; a standby server rejects BEGIN of a transaction that writes with it. */
+/** SQLSTATE of an unsupported feature, with which a standby server rejects BEGIN of a read-write transaction. */
 const UNSUPPORTED = '0A000';
 const STALE_PLAN = 'cached plan must not change result type';
 
@@ -36,9 +36,9 @@ export function endsConnection(error: unknown): boolean {
 }
 
 /**
- * Translates an error of PostgreSQL for the database `label`. Errors that are already translated, constraint violations,
- * invalid queries and rejected credentials pass through unchanged, so that `isUniqueViolation` can recognize unique
- * violations.
+ * Translates an error of PostgreSQL for the database `label`. Errors that are already translated, constraint
+ * violations, invalid queries and rejected credentials pass through unchanged, so that `isUniqueViolation` can
+ * recognize unique violations.
  * @param server host and port for the log; added to the cause of STORE_UNREACHABLE instead of the message, because
  *   callers receive the message
  */
@@ -51,7 +51,7 @@ export function translatePostgresError(error: unknown, label: string, server: st
   if (state === undefined || endsConnection(error) || state.startsWith('53')) {
     const sentence =
       state?.startsWith('53') === true
-        ? `is unavailable: ${LACKS[state] ?? 'the PostgreSQL server has too few resources'}`
+        ? `is unavailable: ${SHORTAGES[state] ?? 'the PostgreSQL server has too few resources'}`
         : `is unreachable${reasonOf(error)}`;
     return unreachable(`${label} ${sentence}.`, metadata, `${server}.`, error);
   }
@@ -103,8 +103,8 @@ export function translatePostgresError(error: unknown, label: string, server: st
 /**
  * Translates an error that prevents a store that is already open from opening another session. Errors that the operator
  * can correct while the service runs, such as a changed password, become STORE_UNREACHABLE, so that callers retry; the
- * cause contains their text, because callers do not receive it and a log line about an outage contains only the first
- * cause. A full disk and a corrupt database remain what they are.
+ * cause contains their text, because callers do not receive the cause and a log line about an outage contains only the
+ * first cause. STORE_DISK_FULL and STORE_CORRUPT remain unchanged.
  */
 export function translateSessionError(error: unknown, label: string, server: string): unknown {
   const translated = translatePostgresError(error, label, server);
@@ -140,7 +140,7 @@ function onStandby(
   return unreachable(message, { sqlstate }, `${server}.`, error);
 }
 
-/** @param details host and port of the server, and what else is only for the log */
+/** @param details host and port of the server, followed by text that is only for the log */
 function unreachable(
   message: string,
   metadata: ErrorMetadata,

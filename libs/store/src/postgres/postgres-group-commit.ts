@@ -59,8 +59,8 @@ export class PostgresGroupCommit {
   }
 
   /**
-   * Whether the server counts as reachable: false if no session is open and the latest attempt to open one has failed or
-   * is still in progress; true before the first attempt.
+   * Whether the server counts as reachable: false if no session is open and the latest attempt to open one has failed
+   * or is still in progress; true before the first attempt.
    */
   get reachable(): boolean {
     return this.#reachable || this.#hasSession;

@@ -42,8 +42,8 @@ export class PostgresReaders {
   }
 
   /**
-   * Runs one statement in `use` on the least loaded session; a session that several callers share executes their
-   * statements in order.
+   * Calls `use`, which runs one statement, with the least loaded session; a session that several callers share executes
+   * their statements in order.
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_UNREACHABLE
    */
   async borrow<T>(use: (session: PostgresSession) => Promise<T>): Promise<T> {

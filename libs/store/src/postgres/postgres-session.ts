@@ -78,11 +78,11 @@ export class PostgresSession {
     this.statementTimeoutMs = settings.statementTimeoutMs;
     this.#answerTimeoutMs = answerTimeout(settings);
     this.#client = client;
-    const breaks = () => {
+    const markBroken = () => {
       this.#broken = true;
     };
-    client.on('error', breaks);
-    client.on('end', breaks);
+    client.on('error', markBroken);
+    client.on('end', markBroken);
   }
 
   /**
@@ -95,7 +95,7 @@ export class PostgresSession {
   }
 
   /**
-   * Like `open`, while a store is being opened: an error that the operator must correct first is reported as it is.
+   * Like `open`, for a store that is being opened: an error that the operator must correct is reported unchanged.
    * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD; the other errors of
    *   `translatePostgresError`, which leaves an error such as a wrong password unchanged
    */

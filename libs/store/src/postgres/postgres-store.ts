@@ -60,19 +60,23 @@ export async function openPostgresStore<DB>(
   await prepareSchema(settings);
   // Longer timeouts, because another process may be migrating and a migration can take long. A separate group commit,
   // so that the commits of migrations are not counted.
-  const patient = { ...settings, statementTimeoutMs: MIGRATION_MS, lockTimeoutMs: MIGRATION_MS };
-  const connect = () => PostgresSession.openAtStart(patient, MIGRATION_IDLE);
-  const alone = new PostgresGroupCommit({
+  const migrationSettings = {
+    ...settings,
+    statementTimeoutMs: MIGRATION_MS,
+    lockTimeoutMs: MIGRATION_MS,
+  };
+  const connect = () => PostgresSession.openAtStart(migrationSettings, MIGRATION_IDLE);
+  const migrationWriter = new PostgresGroupCommit({
     label: settings.label,
     connect,
     limits: { ...all, writers: 1 },
     scopeOf: () => 'everything',
   });
   try {
-    const { parent } = new PostgresTransactions<unknown>(alone, settings.schema);
+    const { parent } = new PostgresTransactions<unknown>(migrationWriter, settings.schema);
     await migrate(parent, migrations, settings.label, markGuard(settings.label, marker));
   } finally {
-    await alone.close();
+    await migrationWriter.close();
   }
   const scopeOf = writeScopes(location.schema, location);
   return new PostgresStore<DB>(settings, sessionLimits, { limits: all, scopeOf, observer });
@@ -191,7 +195,7 @@ class PostgresStore<DB> implements Store<DB> {
         return worked;
       });
       const result = await withTransactionTimeout(running, this.#timeoutMs, this.#label);
-      // The callback has resolved. Code that it started without awaiting it may use the store again.
+      // The callback has resolved. Code of the callback that is still running may use the store again.
       scope.active = false;
       await turn.finish();
       runAfterCommit(trx);
@@ -238,6 +242,6 @@ class PostgresStore<DB> implements Store<DB> {
 
   #refuseClosed(): void {
     if (this.#closing === undefined) return;
-    throw new UnavailableError('STORE_CLOSED', `Store ${this.#label} is closed.`);
+    throw new UnavailableError('STORE_CLOSED', `The connection to ${this.#label} is closed.`);
   }
 }

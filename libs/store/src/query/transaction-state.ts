@@ -67,7 +67,7 @@ export function connectDirectly<DB>(db: Kysely<DB>, run: RunQuery, send?: SendWr
   state.send = send;
 }
 
-/** Runs a compiled query with parameters: directly if `db` is connected, otherwise through Kysely. */
+/** Runs a compiled query: directly if `connectDirectly` was called for `db`, otherwise through Kysely. */
 export async function runCompiled<DB, R>(
   db: Kysely<DB>,
   compiled: CompiledQuery<R>,
@@ -97,7 +97,7 @@ export function takesRoundTrips(db: object): boolean {
   return states.get(db)?.send !== undefined;
 }
 
-/** Lets `trx` use cached rows while it `isOpen`. */
+/** Lets `trx` use cached rows while `isOpen` returns true. */
 export function enableRowCache(
   trx: object,
   generation: CacheGeneration,

@@ -42,7 +42,7 @@ export function leadershipOf<DB>(db: Kysely<DB>, name: string): Leadership {
 
 /**
  * Leadership by a session-level advisory lock. A dead process loses the lock at once; a paused or disconnected process
- * loses it after `IDLE_TIMEOUT_MS`, when it has already stopped considering itself the leader.
+ * loses it after `IDLE_TIMEOUT_MS`, when its `isValid` already returns false.
  */
 class SessionLeadership implements Leadership {
   readonly #settings: SessionSettings;

@@ -49,7 +49,7 @@ export class SessionReplicas implements Replicas {
   #opening: Promise<PostgresSession> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #renewalStartedAt = 0;
-  /** Start of the last renewal that the session answered. */
+  /** Start of the last renewal to which the server responded. */
   #renewedAt = Number.NEGATIVE_INFINITY;
   #stopped = false;
 

@@ -10,7 +10,7 @@ export interface StorePollerOptions {
   /** Whether a poll could affect this process. */
   readonly isNeeded: () => boolean;
   readonly poll: () => Promise<void>;
-  /** Receives the error of a failed poll, which is repeated; must not throw. */
+  /** Receives the error of a failed poll; the next poll follows at the interval or a hint. Must not throw. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -59,7 +59,10 @@ interface ColumnOptions {
   readonly defaultTo?: unknown;
 }
 
-/** The column types of a {@link table}. A column is read as the same JavaScript type on SQLite and PostgreSQL. */
+/**
+ * The column types of a {@link table}. A column other than `position` is read as the same JavaScript type on SQLite and
+ * PostgreSQL.
+ */
 export const column = {
   /** Text, compared and sorted by code point. */
   text: <T extends string = string>() => new Column<T>('text'),
@@ -206,8 +209,8 @@ function addColumn(
   { type, isNullable, isUnique, defaultTo }: Column<unknown>,
 ): CreateTableBuilder<string, string> {
   if (type === 'position') return addPosition(db, creating);
-  return creating.addColumn(name, type, (made) => {
-    const nullable = isNullable ? made : made.notNull();
+  return creating.addColumn(name, type, (builder) => {
+    const nullable = isNullable ? builder : builder.notNull();
     const keyed = isUnique ? nullable.unique() : nullable;
     return defaultTo === undefined ? keyed : keyed.defaultTo(defaultTo);
   });
@@ -219,8 +222,8 @@ function addPosition<TB extends string, C extends string>(
   creating: CreateTableBuilder<TB, C>,
 ): CreateTableBuilder<TB, C | 'position'> {
   return db.getExecutor().adapter instanceof PostgresAdapter
-    ? creating.addColumn('position', 'bigint', (made) =>
-        made.primaryKey().generatedAlwaysAsIdentity(),
+    ? creating.addColumn('position', 'bigint', (builder) =>
+        builder.primaryKey().generatedAlwaysAsIdentity(),
       )
-    : creating.addColumn('position', 'integer', (made) => made.primaryKey().autoIncrement());
+    : creating.addColumn('position', 'integer', (builder) => builder.primaryKey().autoIncrement());
 }

@@ -18,7 +18,7 @@ export interface BatchWork {
 /** What a commit contains: nothing, only background work, or work that a request waits for. */
 export type CommitKind = 'empty' | 'background' | 'foreground';
 
-interface Finisher {
+interface FinishedWork {
   readonly caller: unknown;
   readonly background: boolean;
   readonly wrote: boolean;
@@ -34,7 +34,7 @@ export class CommitBatch {
   /** Whether the commit skips fsync, so that a power failure may lose it. */
   readonly hasRelaxedDurability: boolean;
   readonly #connection: SqliteConnection;
-  #finished: Finisher[] = [];
+  #finished: FinishedWork[] = [];
   #callers: readonly unknown[] = [];
   #open = false;
   #lost = false;
@@ -174,7 +174,7 @@ export class CommitBatch {
     }
   }
 
-  #takeFinished(): Finisher[] {
+  #takeFinished(): FinishedWork[] {
     const finished = this.#finished;
     this.#finished = [];
     return finished;

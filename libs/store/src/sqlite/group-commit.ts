@@ -8,8 +8,8 @@ import { Turn, type TurnKind } from './turn.ts';
 /** Limits of the writer of a database. */
 export interface GroupCommitLimits {
   /**
-   * Maximum number of waiting transactions; further transactions are rejected unless they are urgent. On PostgreSQL also
-   * the maximum number of waiting reads.
+   * Maximum number of waiting transactions; further transactions are rejected unless they are urgent. On PostgreSQL
+   * also the maximum number of waiting reads.
    */
   readonly maxQueued: number;
   /** Maximum number of transactions in one commit. */

@@ -20,7 +20,12 @@ const POSTGRES_UNIQUE = '23505';
 export function translateSqliteError(error: unknown, label: string): unknown {
   const { code, errcode } = fieldsOf(error);
   if (code === 'ERR_INVALID_STATE') {
-    return new UnavailableError('STORE_CLOSED', `The store ${label} is closed.`, {}, cause(error));
+    return new UnavailableError(
+      'STORE_CLOSED',
+      `The connection to ${label} is closed.`,
+      {},
+      cause(error),
+    );
   }
   if (code !== 'ERR_SQLITE_ERROR' || typeof errcode !== 'number') return error;
   switch (errcode & PRIMARY_CODE) {

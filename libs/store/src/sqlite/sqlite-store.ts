@@ -19,7 +19,7 @@ import { SqliteTransactions } from './sqlite-transactions.ts';
 export interface StoreLimits extends GroupCommitLimits {
   /** Time limit of a transaction, excluding its wait in the queue, ms; a transaction that exceeds it is rolled back. */
   readonly transactionTimeoutMs: number;
-  /** Maximum wait for another writing process, ms, which blocks this process. */
+  /** Maximum wait for a lock that another transaction or process holds, ms; on SQLite the wait blocks this process. */
   readonly busyTimeoutMs: number;
 }
 
@@ -54,9 +54,9 @@ export async function openSqliteStore<DB>(
   const writer = SqliteConnection.openWriter(file, label, all.busyTimeoutMs);
   try {
     // A separate group, so that migrations are not counted as commits of the store.
-    const alone = transactionDriver(writer, new GroupCommit(writer, all), 'background');
+    const migrationDriver = transactionDriver(writer, new GroupCommit(writer, all), 'background');
     await migrate(
-      new Kysely({ dialect: sqliteDialect(alone) }),
+      new Kysely({ dialect: sqliteDialect(migrationDriver) }),
       migrations,
       label,
       markGuard(label, marker),
@@ -222,6 +222,9 @@ class SqliteStore<DB> implements Store<DB> {
 
   #refuseClosed(): void {
     if (this.#closing === undefined) return;
-    throw new UnavailableError('STORE_CLOSED', `Store ${this.#writer.label} is closed.`);
+    throw new UnavailableError(
+      'STORE_CLOSED',
+      `The connection to ${this.#writer.label} is closed.`,
+    );
   }
 }

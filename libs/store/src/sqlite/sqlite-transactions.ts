@@ -26,7 +26,8 @@ export class SqliteTransactions<DB> {
   }
 
   /**
-   * Runs `work` in a transaction, which is rolled back if `work` throws; resolves when the transaction is durable.
+   * Runs `work` in a transaction, which is rolled back if `work` throws; resolves after the shared commit, which is
+   * durable unless all transactions of the batch are `relaxed`.
    * @param commitDelayMs longest wait for another transaction with which to share the commit, ms
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED
    */

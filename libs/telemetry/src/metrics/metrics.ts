@@ -102,7 +102,7 @@ export function createMetrics(meter: Meter, service: string, caps = new LabelCap
     counter.add(value, caps.bound(labels) satisfies Attributes);
   };
   const tenants = new Set<string>();
-  const see = (tenant: string | undefined): void => {
+  const addTenant = (tenant: string | undefined): void => {
     if (tenant === undefined || tenants.has(tenant) || tenants.size >= MAX_TENANTS) return;
     tenants.add(tenant);
     for (const [key, labels] of zeroSeries(service, tenant)) add(key, labels, 0);
@@ -111,7 +111,7 @@ export function createMetrics(meter: Meter, service: string, caps = new LabelCap
   return {
     enabled: true,
     count: (key, labels = {}, value = 1) => {
-      see(labels[TENANT]);
+      addTenant(labels[TENANT]);
       add(key, labels, value);
     },
     record: (key, value, labels = {}) => {

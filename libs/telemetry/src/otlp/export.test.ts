@@ -12,13 +12,13 @@ afterEach(async () => {
   await receiver.close();
 });
 
-const ways: readonly [OtlpTarget['protocol'], (signal: string) => string][] = [
+const protocols: readonly [OtlpTarget['protocol'], (signal: string) => string][] = [
   ['grpc', () => receiver.grpcUrl],
   ['http/protobuf', (signal) => `${receiver.httpUrl}/v1/${signal}`],
 ];
 
 describe('a collector', () => {
-  it.each(ways)(
+  it.each(protocols)(
     'receives traces, metrics and logs of every service over %s (SYS-1)',
     async (protocol, url) => {
       // OpenTelemetry's exporters read this variable.
@@ -85,8 +85,8 @@ describe('a collector', () => {
     },
   );
 
-  it.each(ways)(
-    'receives no value of a gauge that the last read did not return over %s (SYS-1)',
+  it.each(protocols)(
+    'receives over %s only the values that the last read of a gauge returned (SYS-1)',
     async (protocol, url) => {
       const telemetry = createTelemetry({
         service: 'spawn-budget',

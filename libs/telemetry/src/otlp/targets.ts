@@ -4,7 +4,7 @@ export type OtlpProtocol = 'grpc' | 'http/protobuf';
 /** The supported OTLP transports. */
 export const OTLP_PROTOCOLS = ['grpc', 'http/protobuf'] as const satisfies readonly OtlpProtocol[];
 
-/** The collector of one signal. Headers, certificates and compression come from the standard variables. */
+/** The collector of one signal. Headers, certificates and compression come from OTEL_EXPORTER_OTLP_* variables. */
 export interface OtlpTarget {
   /** With http/protobuf the full URL, including the path. */
   readonly endpoint: string;

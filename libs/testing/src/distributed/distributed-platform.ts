@@ -69,8 +69,8 @@ export interface DistributedOptions {
 
 /**
  * The services as separate processes, by default two replicas of every service except agent-proxy, with a dedicated
- * PostgreSQL, NATS and simulated model. Unless `faultProxies` is false, a fault proxy is between any two of them
- * (SYS-5). The replicas share one data folder; each pool of dedicated workers has a separate one.
+ * PostgreSQL, NATS and simulated model. Unless `faultProxies` is false, each connection between any two of them passes
+ * through a fault proxy (SYS-5). The replicas share one data folder; each pool of dedicated workers has a separate one.
  */
 export interface DistributedPlatform {
   /** A client of the first supervisor with the development key. */

@@ -22,7 +22,7 @@ export class FaultProxies {
     this.#areOpened = areOpened;
   }
 
-  /** Opens a proxy. @returns `host:port` for `from` to call */
+  /** Opens a proxy if `areOpened` is true. @returns `host:port` for `from` to call */
   async open(from: PartName, to: PartName): Promise<string> {
     const target = this.#targets.get(to) ?? '';
     if (!this.#areOpened) return target;

@@ -68,7 +68,7 @@ export class ReplicaProcess implements Replica {
   #isPaused = false;
   #isEnding = false;
 
-  /** @param env the complete environment, apart from PATH */
+  /** @param env the complete environment, apart from PATH, NODE_COMPILE_CACHE and the variables of `clock` */
   constructor(
     id: ReplicaId,
     address: string,

@@ -16,7 +16,7 @@ export function isFakeClockAvailable(): boolean {
   if (fakeTimeLibrary() !== undefined) return true;
   const missing = 'libfaketime is not installed (Debian: apt-get install libfaketime)';
   if (process.env.WRIT_REQUIRE_SERVICES === '1') throw new Error(`${missing}; tests require it.`);
-  if (!reported) process.stderr.write(`skipped: faults of clocks, because ${missing}\n`);
+  if (!reported) process.stderr.write(`skipped: tests with fake clocks, because ${missing}\n`);
   reported = true;
   return false;
 }

@@ -15,8 +15,8 @@ const SERVICES: Readonly<Record<Signal, string>> = {
 export function otlpServices(): Readonly<Record<Signal, ServiceDefinition>> {
   const loaded = loadSync(
     Object.values(SERVICES).map((name) => {
-      const [noun = ''] = name.split('.');
-      return `opentelemetry/proto/collector/${noun}/v1/${noun}_service.proto`;
+      const [packageName = ''] = name.split('.');
+      return `opentelemetry/proto/collector/${packageName}/v1/${packageName}_service.proto`;
     }),
     {
       includeDirs: [fileURLToPath(new URL('./protos', import.meta.url))],

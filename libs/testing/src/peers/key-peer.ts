@@ -32,7 +32,7 @@ import { createTelemetry, type Telemetry } from '@writ/telemetry';
 
 /** Options of {@link startKeyPeer}. */
 export interface KeyPeerOptions {
-  /** Folder of its key; default: a temporary one that `close()` deletes. */
+  /** Folder of the signing key; default: a temporary folder that `close()` deletes. */
   readonly keyDir?: string;
   /**
    * Clock for the tokens, calls and responses of this peer, normally the clock of the service under test; default: the

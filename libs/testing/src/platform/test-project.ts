@@ -14,8 +14,8 @@ export interface TestProjectOptions {
   /** Script of the simulated model. Default: `default`, or else the first one in simulator/. */
   readonly script?: string;
   /**
-   * Settings and keys, as environment variables. The environment of the process is not read, so that no test calls a
-   * provider.
+   * Settings and keys, as environment variables. The environment of the process and the file .env are not read, so that
+   * no test calls a provider.
    */
   readonly env?: Readonly<Record<string, string>>;
   /** Folder for the data of the platform. Default: a temporary one, removed by `close`. */

@@ -35,7 +35,7 @@ export interface DedicatedPostgres {
   signal(signal: NodeJS.Signals): void;
   /** Starts it again with the same port and data. */
   start(): Promise<void>;
-  /** Keeps tables that are created from now on in this folder; the write-ahead log stays where it is. */
+  /** Makes later sessions store new tables in this folder; the write-ahead log stays in the data folder. */
   keepTablesIn(folder: string): Promise<void>;
   /** Kills it and deletes its data. */
   stop(): Promise<void>;

@@ -100,7 +100,7 @@ export function postgresUrl(port: number): string {
   return `postgres://writ@127.0.0.1:${port}/postgres`;
 }
 
-/** States in the eighth line of the pid file of a server that accepts connections. */
+/** Values of the eighth line of the pid file while the server accepts connections. */
 const ACCEPTING = ['ready', 'standby'];
 
 /** Waits until the server accepts connections; throws an error with its log when it exits or does not start in time. */

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 /**
- * Resolves with the first line of a child's standard output that matches; later output is discarded.
+ * Resolves with the match in the first matching line of a child's standard output; later lines are ignored.
  * @throws Error with the exit code or signal and the last lines when the child exits without such a line
  */
 export async function waitForLine(child: ChildProcess, wanted: RegExp): Promise<RegExpExecArray> {

@@ -70,7 +70,7 @@ export type EditableArgument = Message<"writ.approval.v1.EditableArgument"> & {
   maxJson: string;
 
   /**
-   * Largest number of decimal places; absent when the tool declares none.
+   * Largest number of decimal places; absent when the tool declares none, or when the tool gateway is unavailable.
    *
    * @generated from field: optional uint32 decimals = 3;
    */
@@ -92,7 +92,7 @@ export const EditableArgumentSchema: GenMessage<EditableArgument> = /*@__PURE__*
  */
 export type ReaderRights = Message<"writ.approval.v1.ReaderRights"> & {
   /**
-   * Whether the reader may approve the arguments as they are.
+   * Whether the reader may approve the arguments as they are or, for the kind RESOLVE, resolve the outcome.
    *
    * @generated from field: bool may_approve = 1;
    */
@@ -393,7 +393,8 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   runCreatedBy: string;
 
   /**
-   * Arguments that the policy lets approvers change; empty when all are locked.
+   * Arguments that the policy lets approvers change; empty when all are locked, or when the reader cannot decide
+   * approvals.
    *
    * @generated from field: repeated writ.approval.v1.EditableArgument editable_arguments = 19;
    */

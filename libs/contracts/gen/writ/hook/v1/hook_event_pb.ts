@@ -488,7 +488,7 @@ export const HookEventType = {
   AUDIT_CHECKPOINT: 25,
 
   /**
-   * Supervisor: the caps of a running run were set; call_id is derived from the request; it is not its request_id.
+   * Supervisor: the caps of a running run were set; call_id is derived from the request, but is not the request_id.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_BUDGET_CHANGED = 26;
    */

@@ -107,8 +107,8 @@ export type StartRunRequest = Message<"writ.run.v1.StartRunRequest"> & {
 
   /**
    * Caps of the whole session in tokens, cost and turns. Values above the session caps in the manifest are lowered to
-   * these. The caps apply to all runs of the session. A later run can lower the caps but not raise them. While caps
-   * that were set with SetCaps apply to the session, session_budget has no effect.
+   * those caps. The caps apply to all runs of the session. A later run can lower the caps but not raise them. While
+   * caps that were set with SetCaps apply to the session, session_budget has no effect.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget session_budget = 12;
    */

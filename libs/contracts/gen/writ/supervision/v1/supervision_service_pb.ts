@@ -266,7 +266,7 @@ export type EndChildResponse = Message<"writ.supervision.v1.EndChildResponse"> &
   stopReason: string;
 
   /**
-   * Agents that got the slot.
+   * Agents that got the slot of the child.
    *
    * @generated from field: repeated writ.supervision.v1.AgentRef resumed = 2;
    */

@@ -414,7 +414,7 @@ export const VoidWritRequestSchema: GenMessage<VoidWritRequest> = /*@__PURE__*/
  */
 export type VoidWritResponse = Message<"writ.tool.v1.VoidWritResponse"> & {
   /**
-   * Outcome.
+   * State of the writ.
    *
    * @generated from field: writ.tool.v1.VoidState state = 1;
    */
@@ -547,7 +547,7 @@ export const FreezeRequestSchema: GenMessage<FreezeRequest> = /*@__PURE__*/
  */
 export type FreezeResponse = Message<"writ.tool.v1.FreezeResponse"> & {
   /**
-   * Tool calls that had not ended after the wait.
+   * Tool calls that had not ended after `order.wait`.
    *
    * @generated from field: repeated writ.control.v1.InFlightCall in_flight = 1;
    */

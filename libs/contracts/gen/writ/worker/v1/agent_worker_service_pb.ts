@@ -454,7 +454,7 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
 
   /**
    * If true, Cancel does not end the agent and records nothing; it only reports in `has_ended` whether the agent has
-   * ended. If the replica that receives the call runs the agent, it first waits up to two seconds for the agent to end.
+   * ended. If a replica of agent-worker runs the agent, Cancel first waits up to two seconds for the agent to end.
    * Requires agent_instance.
    *
    * @generated from field: bool await_end = 8;
@@ -792,7 +792,7 @@ export const AgentState = {
   PARKED: 5,
 
   /**
-   * Terminal: ended with an approved final, or, for an external agent, closed by CloseRun.
+   * Terminal: ended with an approved final answer, or, for an external agent, closed by CloseRun.
    *
    * @generated from enum value: AGENT_STATE_COMPLETED = 6;
    */
