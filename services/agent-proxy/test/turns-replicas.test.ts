@@ -27,7 +27,7 @@ const TOOLS = ['pay', 'look'];
 const CLIENTS = 8;
 const STEPS = 25;
 
-/** An agent-proxy without its listeners. */
+/** Starts an agent-proxy without its listeners. */
 async function startReplica(location: PostgresLocation) {
   const store = await openProxyStore(location);
   onTestFinished(() => store.close());
@@ -47,11 +47,11 @@ type Replica = Awaited<ReturnType<typeof startReplica>>;
 class Seen {
   readonly #counts = new Map<string, number>();
 
-  once(what: string): void {
+  record(what: string): void {
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
   }
 
-  get twice(): readonly string[] {
+  get repeated(): readonly string[] {
     return [...this.#counts].flatMap(([what, count]) => (count > 1 ? [what] : []));
   }
 
@@ -88,7 +88,7 @@ async function runClient(replicas: readonly Replica[], client: number, seen: See
     const row = await known((replica) => findOrInsertToolCall(replica, agent, request));
     const retry = await known((replica) => issueRetry(replica, row, 1));
     const takes = Array.from({ length: 2 }, () => takeOnce(pick(replicas), agent, retry));
-    for (const taken of await Promise.all(takes)) if (taken) seen.once(`retry ${retry}`);
+    for (const taken of await Promise.all(takes)) if (taken) seen.record(`retry ${retry}`);
     if (random() < 0.5) await known((replica) => markResultDelivered(replica, row));
     await decideClientTool({ known, agent, seen, id: `c${client}-${step}` });
   }
@@ -128,8 +128,8 @@ async function decideClientTool({ known, agent, seen, id }: Client): Promise<voi
   const row = await known((replica) => numberClientTool(replica, agent, request));
   const call = toolCallKeyOf(row);
   await known((replica) => noteApproval(replica, call, `approval-of-${call.callId}`));
-  if (await known((replica) => noteDecision(replica, call))) seen.once(`decision ${call.callId}`);
-  if (await known((replica) => useApproval(replica, row, id))) seen.once(`use ${call.callId}`);
+  if (await known((replica) => noteDecision(replica, call))) seen.record(`decision ${call.callId}`);
+  if (await known((replica) => useApproval(replica, row, id))) seen.record(`use ${call.callId}`);
 }
 
 describe.runIf(isPostgresAvailable())('agent-proxies on one PostgreSQL schema', () => {
@@ -144,7 +144,7 @@ describe.runIf(isPostgresAvailable())('agent-proxies on one PostgreSQL schema', 
     await Promise.all(
       Array.from({ length: CLIENTS }, (_, client) => runClient(replicas, client, seen)),
     );
-    expect(seen.twice).toEqual([]);
+    expect(seen.repeated).toEqual([]);
     for (const what of ['retry', 'decision', 'use']) expect(seen.count(what)).toBeGreaterThan(20);
     const [{ store }] = replicas as [Replica];
     const rows = await store.db.selectFrom('tool_calls').selectAll().orderBy('number').execute();

@@ -36,7 +36,7 @@ describe('the settings of a worker', () => {
     expect(() => readAgentWorkerConfig({ WRIT_WORKER_LEASE_TTL: '1ms' })).toThrow(
       /WRIT_WORKER_LEASE_TTL/,
     );
-    // A third of the time is the delay of a timer, which Node limits.
+    // The renewal interval is a third of the TTL, and Node limits the delay of a timer.
     expect(() => readAgentWorkerConfig({ WRIT_WORKER_LEASE_TTL: '75d' })).toThrow(
       /WRIT_WORKER_LEASE_TTL/,
     );

@@ -37,7 +37,7 @@ export interface AgentWorkerConfig {
    * code is retried after a multiple of this delay; a preempted agent has no retry time.
    */
   readonly parkMs: number;
-  /** Interval between two renewals of all slots; much shorter than the lifetime of a grant. */
+  /** Mean interval between two renewals of the slots of leased agents; much shorter than the lifetime of a grant. */
   readonly slotRenewMs: number;
   /** Interval at which the worker repeats its report of suspended agents to spawn-budget, one page at a time. */
   readonly waitReportMs: number;

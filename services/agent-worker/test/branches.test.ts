@@ -68,7 +68,7 @@ describe('concurrent branches', () => {
     expect(world.meter.paid).toHaveLength(3);
   });
 
-  it('suspend the agent even when a branch catches its own wait (RT-1, RT-2)', async () => {
+  it('suspend the agent even when a branch catches the exception that suspends it (RT-1, RT-2)', async () => {
     const world = await startWith(async (ctx) => {
       const wait = (name: string) => async (inner: AgentContext) => {
         const { of } = await inner.sleepUntilSignal(name).catch(() => ({ of: 'none' }));
@@ -156,7 +156,7 @@ describe('the receipts of concurrent branches', () => {
     expect(epoch).toBe(1n);
   });
 
-  it('are not sent again by a replay that reviews only in branches (RT-1, SV-7)', async () => {
+  it('are not sent again by a replay whose reviews are all in branches (RT-1, SV-7)', async () => {
     const rounds = 4;
     const world = await startWith(async (ctx) => {
       for (let round = 1; round <= rounds; round += 1) {

@@ -53,7 +53,7 @@ async function undisturbed(): Promise<World> {
 }
 
 /** Starts a worker that crashes before or after the commit of its checkpoint, or before the following commit. */
-async function startMortal(
+async function startCrashing(
   world: World,
   moment: 'before' | 'after' | 'later',
 ): Promise<{ readonly died: Promise<void> }> {
@@ -89,7 +89,7 @@ describe('an agent with a checkpoint', () => {
     const whole = await undisturbed();
     for (const moment of ['before', 'after', 'later'] as const) {
       const world = await startWorld();
-      const { died } = await startMortal(world, moment);
+      const { died } = await startCrashing(world, moment);
       await world.deliver({ manifest: MANIFEST });
       await died;
       const { store } = await world.startWorker(FROZEN);
@@ -148,21 +148,22 @@ describe('chat middleware of an agent with a checkpoint', () => {
 });
 
 describe('an agent whose journal starts at a checkpoint', () => {
-  interface Ways {
+  /** How the code of the agent differs when the agent is replayed. */
+  interface Changes {
     prologue?: readonly string[];
     restores?: boolean;
     next?: string;
   }
 
-  async function outcomeOf(then: Ways): Promise<string> {
+  async function outcomeOf(inReplay: Changes): Promise<string> {
     const world = await World.start();
-    let ways: Ways = {};
+    let changes: Changes = {};
     const agents = {
       react: (): Agent => ({
         id: AGENT.instance,
         kind: 'react',
         async run(ctx) {
-          const { prologue = ['begins'], restores = true, next = 'continues' } = ways;
+          const { prologue = ['begins'], restores = true, next = 'continues' } = changes;
           for (const word of prologue) ctx.log(word);
           const restored = restores ? await ctx.restore() : undefined;
           if (restored === undefined) {
@@ -178,7 +179,7 @@ describe('an agent whose journal starts at a checkpoint', () => {
     await world.startWorker({}, { agents });
     await world.deliver({ manifest: { kind: AgentKind.REACT } });
     await world.until('SUSPENDED');
-    ways = then;
+    changes = inReplay;
     const agentInstance = AGENT.instance;
     await world.worker.signal({
       requestId: 'go',
@@ -187,7 +188,7 @@ describe('an agent whose journal starts at a checkpoint', () => {
       agentInstance,
       name: 'go',
     });
-    if (Object.keys(then).length > 0) return (await world.untilCodeWait()).detail;
+    if (Object.keys(inReplay).length > 0) return (await world.untilCodeWait()).detail;
     await world.until('ERROR');
     return world.supervisor.reports[0]?.stopReason ?? '';
   }

@@ -19,8 +19,8 @@ function leadOver(child: FakeAnswer | (() => Promise<FakeAnswer>)): FakeModel {
   };
 }
 
-/** A model that does not answer until it is released. */
-function thinking() {
+/** A model that does not answer until the test calls `answer`. */
+function heldModel() {
   const { promise: asked, resolve: reached } = Promise.withResolvers<void>();
   const { promise, resolve: answer } = Promise.withResolvers<FakeAnswer>();
   const model = () => {
@@ -75,7 +75,7 @@ describe('an orchestrator', () => {
   });
 
   it('reports a child’s cancellation to its model (AG-3)', async () => {
-    const { asked, answer, model } = thinking();
+    const { asked, answer, model } = heldModel();
     const world = await startLead(leadOver(model));
     await world.deliver({ manifest: ONE });
     await asked;
@@ -87,7 +87,7 @@ describe('an orchestrator', () => {
   });
 
   it('waits for a child up to the timeout, and then ends it (AG-3)', async () => {
-    const { answer, model } = thinking();
+    const { answer, model } = heldModel();
     const world = await startLead(leadOver(model));
     const subAgents = [{ name: 'helper', askTimeout: durationFromMs(30) }];
     await world.deliver({ manifest: { ...ONE, subAgents } });

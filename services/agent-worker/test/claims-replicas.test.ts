@@ -56,7 +56,7 @@ function counted(store: WorkerStore): { readonly store: WorkerStore; readonly co
   return { store: proxy, counts };
 }
 
-/** Starts the claims of a worker whose agents run until it stops; returns the agents that it runs. */
+/** Starts the claim loop of a worker whose agents run until it stops; returns the claimed agents with their epochs. */
 async function startClaims(store: WorkerStore, workerId: string): Promise<Set<string>> {
   const claimed = new Set<string>();
   const stopped = Promise.withResolvers<'released'>();

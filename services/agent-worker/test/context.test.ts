@@ -27,7 +27,7 @@ interface Refusal {
 const FINAL = { action: { kind: 'final', answer: 'Done.' } } as const;
 
 describe('the journal of an agent’s context', () => {
-  it('replays time, random numbers and answers after a sleep (RT-1, RT-2)', async () => {
+  it('replays time, random numbers and answers after a suspension (RT-1, RT-2)', async () => {
     const seen: unknown[] = [];
     const world = await startWith(
       async (ctx) => {
@@ -124,7 +124,7 @@ describe('the journal of an agent’s context', () => {
     expect(world.meter.paid).toHaveLength(1);
   });
 
-  /** Runs an agent whose first call is refused, in a worker that is abandoned after the tool call, then in another one. */
+  /** Runs an agent whose first call is refused, in a worker that is abandoned after the tool call, then in another. */
   async function replayRefusal(work: Work, { refusedAt, error, tool }: Refusal): Promise<World> {
     const world = await World.start({ model: () => 'hi', inFile: true });
     world.supervisor.rule = approveAll;

@@ -48,7 +48,7 @@ function startWorld(): Promise<World> {
 /** Delivers the agent and approves its refund as a human, from any state of the run, until the run has ended. */
 async function driveToEnd(world: World, isOver: () => boolean = () => false): Promise<void> {
   await world.deliver();
-  const look = async () => {
+  const poll = async () => {
     if (isOver()) return;
     const { state } = await world.describe();
     if (state === AgentState.SUSPENDED) {
@@ -56,13 +56,10 @@ async function driveToEnd(world: World, isOver: () => boolean = () => false): Pr
     }
     expect(state).toBe(AgentState.COMPLETED);
   };
-  await vi.waitFor(look, { interval: 5, timeout: 30_000 });
+  await vi.waitFor(poll, { interval: 5, timeout: 30_000 });
 }
 
-/**
- * Starts a worker, crashes it when `died` resolves, starts another one and drives the run to its
- * end.
- */
+/** Drives the run until its worker crashes (`died`); then starts another worker and drives the run to its end. */
 async function survive(world: World, died: Promise<unknown>): Promise<void> {
   let isDead = false;
   const death = died.then(() => {
@@ -75,7 +72,7 @@ async function survive(world: World, died: Promise<unknown>): Promise<void> {
   await driveToEnd(world);
 }
 
-/** Starts a worker after the registry has lost all tools. */
+/** Starts a worker after all tools were removed from the registry. */
 async function restartWithoutTools(world: World) {
   world.gateway.registryVersion = 'v2';
   world.gateway.tools = [];
@@ -144,7 +141,7 @@ async function expectStepsPublishedOnce(world: World): Promise<void> {
 const COMMITS = 6;
 
 describe('a worker that crashes', () => {
-  it('makes at least the expected commits when it does not crash (RT-1)', async () => {
+  it('makes at least the expected commits in a run without a crash (RT-1)', async () => {
     const world = await startWorld();
     const worker = await world.startWorker(FROZEN);
     await driveToEnd(world);

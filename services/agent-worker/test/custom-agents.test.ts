@@ -185,7 +185,7 @@ describe('an agent in TypeScript that fails', () => {
     expect(world.supervisor.reports.map(({ detail }) => detail.length)).toEqual([length]);
   });
 
-  it('ends with NUL characters in its reason and detail (AG-7, BD-3)', async () => {
+  it('ends with the NUL characters in its reason and detail replaced (AG-7, BD-3)', async () => {
     const world = await startWorld(() => 'unused');
     const source = String.raw`async run(agent) { agent.fail('x\0', 'y\0z'); }`;
     await world.startWorker({ agentModules: [moduleOf(source)] });

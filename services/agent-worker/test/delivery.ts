@@ -20,7 +20,7 @@ export const AGENT = { name: 'refund-desk', instance: 'refund-desk-1' } as const
 /** Trace context of all runs. */
 export const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
-type ManifestChanges = MessageInitShape<typeof AgentManifestSchema>;
+type ManifestInit = MessageInitShape<typeof AgentManifestSchema>;
 
 /**
  * Returns the name of an agent in the records of the fakes: the run id for the root agent, otherwise run id and
@@ -121,7 +121,7 @@ export function deliveryRequest(options: DeliveryOptions) {
 }
 
 /** Returns the manifest of a refund desk with `changes`. */
-function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
+function manifestWith(changes: Partial<ManifestFields> = {}): ManifestInit {
   return {
     name: AGENT.name,
     definitionHash: 'hash-1',

@@ -68,7 +68,7 @@ function follows() {
 const answerOf = (runId: string) => world.supervisor.endings.get(runId)?.answer;
 
 describe('a durable subscription', () => {
-  it('continues in the next run of the agent in its session: each item is read once and in order, across a crash (AG-5, RT-3)', async () => {
+  it('continues in the next run of the agent in its session: each item is read once and in order, across a restart (AG-5, RT-3)', async () => {
     await startWorld();
     await world.deliver({ runId: 'run-a', manifest: reader(1), goal: 'Sea.' });
     await world.until('SUSPENDED', 'run-a');

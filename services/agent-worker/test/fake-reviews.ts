@@ -30,7 +30,10 @@ interface Made {
   readonly action?: RefundAction | undefined;
 }
 
-/** Decides proposals by the refund desk's rules, idempotently, as the contract of the supervisor requires. */
+/**
+ * Decides proposals by the refund desk's rules, idempotently, as the contract of the supervisor requires. A `key` is
+ * what `agentKey` returns for the agent.
+ */
 export class FakeReviews {
   /** Overrides the verdict on proposals. */
   rule: typeof ruleOn = ruleOn;
@@ -79,12 +82,8 @@ export class FakeReviews {
   }
 
   /** Decides an escalated action as a human; returns the decision to signal. */
-  decide(
-    runId: string,
-    callId: string,
-    answer: 'reject' | { readonly args: JsonObject },
-  ): Decision {
-    const recorded = this.#recorded(runId, callId);
+  decide(key: string, callId: string, answer: 'reject' | { readonly args: JsonObject }): Decision {
+    const recorded = this.#recorded(key, callId);
     const { action } = recorded;
     const approved = answer !== 'reject' && action?.kind === 'tool';
     const { decision } = recorded;
@@ -103,12 +102,12 @@ export class FakeReviews {
     } else {
       decision.stopReason = 'human_rejected';
     }
-    return this.currentDecision(runId, callId);
+    return this.currentDecision(key, callId);
   }
 
   /** Returns the decision, with a new writ if it is final and approves a tool call. */
-  currentDecision(runId: string, callId: string): Decision {
-    const recorded = this.#recorded(runId, callId);
+  currentDecision(key: string, callId: string): Decision {
+    const recorded = this.#recorded(key, callId);
     const { executedAction, settled } = recorded.decision;
     if (executedAction?.kind.case !== 'tool' || !settled) return recorded.decision;
     this.#writs += 1;
@@ -119,8 +118,8 @@ export class FakeReviews {
     });
   }
 
-  #recorded(runId: string, callId: string): Recorded {
-    const recorded = this.#decisions.get(`${runId}/${callId}`);
+  #recorded(key: string, callId: string): Recorded {
+    const recorded = this.#decisions.get(`${key}/${callId}`);
     if (recorded !== undefined) return recorded;
     throw new NotFoundError('DECISION_NOT_FOUND', `Nothing was proposed as ${callId}.`);
   }

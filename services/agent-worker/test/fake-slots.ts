@@ -72,7 +72,7 @@ export class FakeSlots {
   }
 
   /**
-   * Sets the slot state of an agent (the root when only its run is given), and notifies watches if `hint` is set.
+   * Sets the slot state of an agent (the root when only its run is given), and notifies watchers if `hint` is set.
    */
   set(runId: string, state: SlotStateName, { hint = false } = {}): void {
     this.#states.set(runId, state);
@@ -109,11 +109,11 @@ export class FakeSlots {
           slots.watched.push(...tenants);
           const moves: Moved[] = [];
           let wake: () => void = () => undefined;
-          const tell = (moved: Moved) => {
+          const notify = (moved: Moved) => {
             moves.push(moved);
             wake();
           };
-          slots.#watchers.add(tell);
+          slots.#watchers.add(notify);
           signal.addEventListener('abort', () => wake());
           while (!signal.aborted) {
             yield* moves.splice(0);
@@ -122,7 +122,7 @@ export class FakeSlots {
               wake = resolve;
             });
           }
-          slots.#watchers.delete(tell);
+          slots.#watchers.delete(notify);
         },
       }),
     ];

@@ -167,8 +167,8 @@ export class FakeSupervisor extends FakeReviews {
     this.observations.push(...observations.map(({ callId }) => callId));
   }
 
-  #end(runId: string, stopReason: string, answer = ''): void {
-    if (!this.endings.has(runId)) this.endings.set(runId, { stopReason, answer });
+  #end(key: string, stopReason: string, answer = ''): void {
+    if (!this.endings.has(key)) this.endings.set(key, { stopReason, answer });
   }
 }
 

@@ -126,7 +126,7 @@ describe('the answer of an agent with an output_topic', () => {
     await world.deliver({ manifest: WRITER, goal: 'item 7' });
     await world.until('COMPLETED');
     expect(await items()).toEqual([{ text: 'Summary 7' }]);
-    // The supervisor ends the run at every worker afterwards.
+    // The supervisor may cancel the run afterwards.
     const end = { tenant: TENANT, runId: RUN, requestId: 'end-1', stopReason: 'success' };
     await world.worker.cancel({ ...end, answer: 'Summary 7' });
     expect(await items()).toHaveLength(1);

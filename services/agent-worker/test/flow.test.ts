@@ -6,7 +6,7 @@ import { approveAll } from './team.ts';
 import { World } from './world.ts';
 
 describe('a flow', () => {
-  it('runs its stages in order, emits its start and end once, and stops with a failed stage (AG-1, HK-1)', async () => {
+  it('runs its stages in order, emits its start and end once, and stops when a stage fails (AG-1, HK-1)', async () => {
     const world = await World.start({
       model: (_, __, agent) => (agent.startsWith('bad') ? '' : `${agent} done`),
     });

@@ -61,17 +61,17 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
    * The queries of a worker's rounds, for all tenants and for some tenants, and the presence query of the supervisor's
    * sweep.
    */
-  const looks: Record<string, () => Promise<unknown>> = {
+  const queries: Record<string, () => Promise<unknown>> = {
     'presence of one': () => livingAgents(store.db, [ONE]),
   };
   for (const tenants of [[], [TENANT], ['beta', TENANT]]) {
-    const whose = tenants.length === 0 ? 'all' : tenants.join('+');
+    const scope = tenants.length === 0 ? 'all' : tenants.join('+');
     const page = { ...first, tenants };
-    looks[`preempted of ${whose}`] = () => preemptedAgents(store.db, page);
-    looks[`suspended of ${whose}`] = () => suspendedAgents(store.db, page);
-    looks[`runnable of ${whose}`] = () => findRunnable(store.db, AT, 64, tenants);
-    looks[`timers of ${whose}`] = () => fireTimers(store, systemClock, tenants);
-    looks[`next timer of ${whose}`] = () => nextDue(store.db, tenants);
+    queries[`preempted of ${scope}`] = () => preemptedAgents(store.db, page);
+    queries[`suspended of ${scope}`] = () => suspendedAgents(store.db, page);
+    queries[`runnable of ${scope}`] = () => findRunnable(store.db, AT, 64, tenants);
+    queries[`timers of ${scope}`] = () => fireTimers(store, systemClock, tenants);
+    queries[`next timer of ${scope}`] = () => nextDue(store.db, tenants);
   }
 
   it('are read in pages in key order, of all tenants or of some (SB-8, SYS-6)', async () => {
@@ -96,13 +96,13 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
         const { tenant, run_id: runId, instance } = last;
         page = { ...page, after: { tenant, runId, instance } };
       }
-      const whose = tenants.length === 0 ? [TENANT, 'beta', 'gamma'] : [TENANT, 'gamma'];
-      expect(seen).toEqual(whose.flatMap((tenant) => runIds(FEW).map((id) => `${tenant}/${id}`)));
+      const sorted = tenants.length === 0 ? [TENANT, 'beta', 'gamma'] : [TENANT, 'gamma'];
+      expect(seen).toEqual(sorted.flatMap((tenant) => runIds(FEW).map((id) => `${tenant}/${id}`)));
     }
   });
 
   it('are queried about as fast among thousands of agents as among few (RT-2, SB-8, BD-3)', async () => {
-    const few = await timesOf(looks);
+    const few = await timesOf(queries);
     const more = runIds(FEW + MANY).slice(FEW);
     await insertAll(store, [
       ...more.map((run_id) => inactiveAgentRow({ run_id })),
@@ -111,10 +111,10 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
       ),
     ]);
     await analyze(store);
-    const many = await timesOf(looks);
-    const ratios = Object.keys(looks).map((look) => (many[look] ?? 0) / (few[look] ?? 0));
-    const figures = Object.keys(looks).map(
-      (look) => `${look}: ${few[look]?.toFixed(2)} ms, ${many[look]?.toFixed(2)} ms`,
+    const many = await timesOf(queries);
+    const ratios = Object.keys(queries).map((query) => (many[query] ?? 0) / (few[query] ?? 0));
+    const figures = Object.keys(queries).map(
+      (query) => `${query}: ${few[query]?.toFixed(2)} ms, ${many[query]?.toFixed(2)} ms`,
     );
     expect(Math.max(...ratios), figures.join('; ')).toBeLessThan(8);
   });
@@ -130,13 +130,13 @@ async function analyze(store: WorkerStore): Promise<void> {
  * Returns the shortest duration of each query, in milliseconds, because other load on the machine can only make a query
  * slower.
  */
-async function timesOf(looks: Record<string, () => Promise<unknown>>) {
+async function timesOf(queries: Record<string, () => Promise<unknown>>) {
   const times: Record<string, number> = {};
-  for (const [name, look] of Object.entries(looks)) {
+  for (const [name, query] of Object.entries(queries)) {
     let shortest = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 25; round += 1) {
       const before = performance.now();
-      await look();
+      await query();
       shortest = Math.min(shortest, performance.now() - before);
     }
     times[name] = shortest;

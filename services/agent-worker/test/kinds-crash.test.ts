@@ -10,8 +10,8 @@ import { WorkerProcess } from './worker-process.ts';
 import { World } from './world.ts';
 
 /**
- * For each kind of agent, these tests crash the worker before each of the first `commits` commits of a run, and after
- * some of them, and then start another worker. No effect may be lost or duplicated.
+ * For a react agent, an orchestrator and a flow, these tests crash the worker before each of the first `commits`
+ * commits of a run, and after some of them, and then start another worker. No effect may be lost or duplicated.
  */
 
 /** Settings of a worker that a test abandons: it runs at most three agents, and its leases outlast the test. */
@@ -40,7 +40,7 @@ interface Scenario {
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   react: {
     manifest: { kind: AgentKind.REACT, tools: ['get_refund_context'] },
-    // The only agent has the instance of the lead; with the instance `alone-1`, it gets the answers of a child.
+    // The agent has the instance of the lead; with the instance `alone-1`, the model gives it the answers of a child.
     model: (prompt, request) => teamModel(prompt, request, 'alone-1'),
     answer: 'alone is done',
     executed: 1,
@@ -118,7 +118,7 @@ function seen(world: World) {
 const undisturbed = new Map<Scenario, ReturnType<typeof seen> & { readonly commits: number }>();
 
 /** Returns the effects and the number of commits of a run without a crash. */
-async function calm(scenario: Scenario) {
+async function runWithoutCrash(scenario: Scenario) {
   const known = undisturbed.get(scenario);
   if (known !== undefined) return known;
   const world = await startWorld(scenario);
@@ -130,12 +130,12 @@ async function calm(scenario: Scenario) {
 }
 
 async function expectUndisturbed(world: World, scenario: Scenario): Promise<void> {
-  expect(await calm(scenario)).toMatchObject(seen(world));
+  expect(await runWithoutCrash(scenario)).toMatchObject(seen(world));
 }
 
 describe.each(Object.entries(SCENARIOS))('a worker that crashes with a %s agent', (_, scenario) => {
-  it('asks and ends each child once and completes when it does not crash (AG-1, AG-3, RT-1)', async () => {
-    const { answer, executed, ended, commits } = await calm(scenario);
+  it('asks and ends each child once and completes in a run without a crash (AG-1, AG-3, RT-1)', async () => {
+    const { answer, executed, ended, commits } = await runWithoutCrash(scenario);
     expect(answer).toBe(scenario.answer);
     expect(executed).toHaveLength(scenario.executed);
     expect(ended).toEqual(scenario.children);

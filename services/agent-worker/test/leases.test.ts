@@ -54,7 +54,7 @@ class Fleet {
     await this.#store.transaction((trx) => insertAgent(trx, inactiveAgentRow(row)));
   }
 
-  async make({ worker, isFormer, does }: Move): Promise<void> {
+  async apply({ worker, isFormer, does }: Move): Promise<void> {
     const processes = this.#processes.get(worker) ?? [];
     const owner = processes.at(isFormer ? -2 : -1) ?? processes[0] ?? '';
     switch (does) {
@@ -158,7 +158,7 @@ describe('a lease', () => {
         fleets += 1;
         const fleet = new Fleet(store, `run-${fleets}`);
         await fleet.deliver();
-        for (const one of moves) await fleet.make(one);
+        for (const one of moves) await fleet.apply(one);
         await fleet.end();
       }),
       { numRuns: 60 },

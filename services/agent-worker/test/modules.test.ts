@@ -141,7 +141,7 @@ describe('a history provider of a module', () => {
     history: { provider: 'documents' },
   };
 
-  it('stores the turns of a run and shows them to the next one (AG-8, SUP-2)', async () => {
+  it('stores the turns of a run and shows them to the model in the next run (AG-8, SUP-2)', async () => {
     const world = await start(() => 'Done.', manifest);
     await world.until('COMPLETED');
     await world.deliver({ runId: 'run-2', goal: 'And now?', manifest });

@@ -98,20 +98,20 @@ describe('an agent that ends with a partial result when it is preempted', () => 
     expect(world.gateway.executed).toHaveLength(2);
   });
 
-  it('is parked when its lease expired without a preemption (SB-4, SB-8)', async () => {
+  it('is parked when its slot lease expired without a preemption (SB-4, SB-8)', async () => {
     const world = await startTeam();
     await preempt(world, 'WAITING');
     await world.until('PARKED', RUN, 'helper');
     expect(world.supervisor.requests.some(({ partial }) => partial)).toBe(false);
   });
 
-  it('replies once when its worker crashes after the review (SB-4, RT-1)', async () => {
+  it('replies once when its worker stops before it receives the decision (SB-4, RT-1)', async () => {
     const world = await startTeam(PARTIAL, true);
-    const crashed = world.lastWorker;
+    const stopped = world.lastWorker;
     const answered = world.faults.silenceAt('after review helper-1 partial');
     await preempt(world);
     await answered;
-    await crashed.stop();
+    await stopped.stop();
     world.slots.set(HELPER, 'RELEASED');
     await world.startWorker();
     await world.until('PAUSED', RUN, 'helper');

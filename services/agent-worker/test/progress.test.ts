@@ -22,7 +22,7 @@ function nameOf(activity: AgentActivity): string | undefined {
 }
 
 /** Subscribes to the live progress of the run; returns the received messages. */
-function look(world: World) {
+function subscribe(world: World) {
   const messages: BusMessage[] = [];
   world.bus.subscribeLive({
     subject: progressOfRun({ tenant: TENANT, runId: RUN }),
@@ -44,7 +44,7 @@ function look(world: World) {
 describe('live progress of an agent', () => {
   it('publishes states and steps, but no model text unless the manifest permits it (SUP-1)', async () => {
     const world = await World.start({ model: scripts.model('auto-1000') });
-    const { activities, pieces, messages } = look(world);
+    const { activities, pieces, messages } = subscribe(world);
     await world.startWorker();
     await world.deliver();
     await world.until('COMPLETED');
@@ -67,7 +67,7 @@ describe('live progress of an agent', () => {
 
   it('publishes model text, marked unreviewed, when the manifest permits it (SUP-1)', async () => {
     const world = await World.start({ model: () => ESCALATE });
-    const { pieces, activities } = look(world);
+    const { pieces, activities } = subscribe(world);
     await world.startWorker();
     await world.deliver({ manifest: { unreviewedDeltas: true } });
     await world.until('SUSPENDED');
@@ -88,7 +88,7 @@ describe('live progress of an agent', () => {
   it('does not publish text again when a call is retried or the journal is replayed (RT-1)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     world.faults.failAt('after generate op-1', new UnavailableError('UNAVAILABLE', 'It is down.'));
-    const { pieces, activities } = look(world);
+    const { pieces, activities } = subscribe(world);
     await world.startWorker();
     await world.deliver({ manifest: { unreviewedDeltas: true } });
     await world.until('SUSPENDED');
@@ -107,7 +107,7 @@ describe('live progress of an agent', () => {
       subject: HOOK_SUBJECTS,
       handler: (message) => void events.push(message),
     });
-    const { messages } = look(world);
+    const { messages } = subscribe(world);
     await world.startWorker();
     await world.deliver({ manifest: { unreviewedDeltas: true } });
     await world.until('SUSPENDED');

@@ -101,7 +101,7 @@ class Race {
   }
 
   /** Applies an event; a rejected event changes nothing. */
-  async make({ by, does }: Move): Promise<void> {
+  async apply({ by, does }: Move): Promise<void> {
     this.#now += 1_000;
     switch (does) {
       case 'claim':
@@ -191,7 +191,7 @@ describe('an agent under races', () => {
         const race = new Race(store, `run-${races}`);
         await race.deliver();
         for (const one of moves) {
-          await race.make(one);
+          await race.apply(one);
           const { state, stopReason, credentials, owner } = await race.status();
           const [first] = race.written;
           expect(isTerminal(state)).toBe(first !== undefined);

@@ -82,7 +82,7 @@ describe('a rate limit', () => {
     await world.deliver({ manifest: limited({}, { chatMiddleware }) });
     await world.until('SUSPENDED');
     expect(await kept('rate_limits')).toEqual([RUN]);
-    // The supervisor sends no Cancel for an agent that ended its run with success.
+    // The supervisor does not cancel a run whose only agent ended with success.
     const goal = 'Answer at once.';
     await world.deliver({ runId: 'run-2', goal, manifest: limited({}, { chatMiddleware: both }) });
     await world.until('COMPLETED', 'run-2');

@@ -105,7 +105,7 @@ function replayAll(): void {
             ...what,
             entries: recorded.entries.map(lineOf).toSorted(),
           });
-          // Another agent ended these agents, so their recordings stop before the agents return.
+          // These agents were cancelled or preempted, so their recordings stop before the agents return.
           const isCut = stopReason === 'paused' || stopReason === 'cancelled';
           const outcomes = isCut ? ['drained', 'suspended'] : [stopReason];
           expect(outcomes, JSON.stringify(what)).toContain(replayed.outcome);

@@ -41,8 +41,8 @@ interface Handoff {
 }
 
 /**
- * Sets `on_refusal: stop` in the stored manifest, so that the journal is like that of a worker that proposed further
- * calls before it stopped the agent.
+ * Sets `on_refusal: stop` in the stored manifest. The journal then contains proposals after the rejected call, like the
+ * journals of workers that proposed all calls of a turn before they stopped the agent.
  */
 async function stopAtRefusals(store: WorkerStore): Promise<void> {
   await store.transaction(async (trx) => {

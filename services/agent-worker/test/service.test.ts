@@ -252,7 +252,7 @@ describe('a worker', () => {
     expect(world.supervisor.workers).toEqual(['worker-c']);
   });
 
-  it('runs at most the configured number of agents, and the next agent when a session is free (RT-2)', async () => {
+  it('runs at most the configured number of agents, and starts the next agent when one is suspended (RT-2)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     const first = world.faults.holdAt('before generate op-1');
     await world.startWorker({ maxConcurrentAgents: 1, pollMs: 3_600_000 });

@@ -19,7 +19,7 @@ describe('signals', () => {
     expect(seen.slice(-2)).toEqual([{ item: 1 }, { item: 2 }]);
   });
 
-  it('are read without rereading the others, independent of the number of pending signals (RT-3)', async () => {
+  it('are read from the database once each, however many are pending (RT-3)', async () => {
     const most = 20;
     const seen: unknown[] = [];
     let rows = 0;
@@ -56,7 +56,7 @@ describe('signals', () => {
 });
 
 describe('a sleep', () => {
-  it('ends when it is due, even if the worker was down at that time (RT-1, RT-3)', async () => {
+  it('ends when it is due, even if the worker was restarted in the meantime (RT-1, RT-3)', async () => {
     const clock = new ManualClock(new Date());
     const work: Work = async (ctx) => {
       await ctx.sleep(60_000);

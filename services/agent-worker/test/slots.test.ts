@@ -101,7 +101,7 @@ describe('the slots of a worker’s agents', () => {
     expect(world.slots.renewals.filter((line) => line.includes('SUSPEND'))).toHaveLength(1);
   });
 
-  it('are reported as suspended, with the signals, by another worker when their worker stopped before it could report them (EM-1, RT-2)', async () => {
+  it('are reported as suspended, with the awaited signals, by another worker when their worker stopped before it could report them (EM-1, RT-2)', async () => {
     const world = await startWorld({ inFile: true }, 'escalate-1200');
     await world.startWorker({ workerId: 'worker-b', waitReportMs: 20 });
     const dying = await world.startWorker({ workerId: 'worker-a' });
@@ -118,7 +118,7 @@ describe('the slots of a worker’s agents', () => {
     await vi.waitFor(() => expect(world.slots.waits).toContain(`${RUN} approval:op-4`));
   });
 
-  it('block agents while spawn-budget is unreachable, and unblock them afterwards (SB-4, SYS-4)', async () => {
+  it('make agents wait while spawn-budget is unreachable (SB-4, SYS-4)', async () => {
     const world = await startWorld();
     world.slots.isDown = true;
     await world.startWorker();
@@ -218,7 +218,7 @@ describe('the slot grant of a delivery', () => {
 
 describe('an agent that loses its slot', () => {
   for (const state of ['PAUSED', 'WAITING'] as const) {
-    it(`finishes its model call, parks when the slot is ${state}, and resumes when it has one again (SB-4, AG-7)`, async () => {
+    it(`finishes its model call, parks when the slot is ${state}, and resumes when it has a slot again (SB-4, AG-7)`, async () => {
       const world = await startWorld();
       await pauseInModelCall(world, state);
       expect((await world.describe()).waitingFor).toEqual(['slot']);

@@ -6,7 +6,7 @@ import { ScriptedModel } from './scripted-model.ts';
 import { World } from './world.ts';
 
 /**
- * Settings of a worker that a test freezes: it runs one agent at a time, and does not renew its lease during the test.
+ * Settings of a worker that a test lets hang: it runs one agent at a time, and renews no lease during the test.
  */
 const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
 

@@ -4,7 +4,7 @@ import { ScriptedModel } from './scripted-model.ts';
 import { World } from './world.ts';
 
 const RUNS = ['run-1', 'run-2', 'run-3', 'run-4', 'run-5', 'run-6'];
-/** Longer than the test, so that no lease is renewed, because a renewal updates all agents of a worker. */
+/** Longer than the test, because a lease renewal would update all agents of a worker. */
 const LEASE_TTL_MS = 3_600_000;
 /** One transaction stays open during a whole run, which can be slow on a busy machine. */
 const limits = { statementTimeoutMs: 100_000 };

@@ -75,7 +75,8 @@ export interface MeterEvents {
   ): Promise<Uint8Array>;
   /**
    * Emits BUDGET_EXHAUSTED: a cap has refused a reservation (`refused`), or the amount that was settled or consumed
-   * exceeds a cap. Each cause has its own event: after a refusal the cap can be raised, and the same call is settled.
+   * exceeds a cap. Each cause has its own event id, because a refused call can be repeated and settled after its cap is
+   * raised.
    */
   budgetExhausted(
     tx: MeterTx,
@@ -175,10 +176,10 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
         levels,
         percents,
       )) {
-        const owner = rowIds({ ...scope.tab, day })[level];
-        const cap = [owner, dimension, String(limit), String(percent)];
+        const levelId = rowIds({ ...scope.tab, day })[level];
+        const threshold = [levelId, dimension, String(limit), String(percent)];
         await emit(tx, scope, 'BUDGET_THRESHOLD', {
-          eventId: derivedId('evt', ...cap, 'BUDGET_THRESHOLD'),
+          eventId: derivedId('evt', ...threshold, 'BUDGET_THRESHOLD'),
           dimension,
           thresholdPercent: percent,
           budgetLevel: LEVELS[level],
@@ -201,7 +202,7 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
   };
 }
 
-/** Returns the id of an event: the same for a repeat of the same fact (HK-1). */
+/** Returns the id of an event, which is the same if the event is emitted again (HK-1). */
 function eventIdOf(
   { tab: { runId, instance }, callId, attempt }: EventScope,
   name: EventName,

@@ -62,7 +62,7 @@ export const createExecutionMeter = defineService({
           telemetry.log.warn({ calls: settled }, 'settled calls of a previous process');
       },
       background: [new Sweeper(sweeps, config.sweepMs, telemetry.log, host.isClockSkewed)],
-      // Calls in flight finish within drainMs or are aborted; both are settled.
+      // Calls in flight finish within drainMs or are aborted; in both cases they are settled.
       drain: () => calls.close(config.drainMs),
       limits: { callsMs: config.drainMs + 1_000 },
     };

@@ -210,7 +210,7 @@ it('publishes each threshold of a cap once, with the level that reached it (EM-5
   await consume('c-2', 1n);
   const half = [BudgetLevel.RUN, 'turns', 50];
   await expect.poll(thresholds).toEqual([half]);
-  // A settlement that passes two thresholds publishes only the higher one.
+  // A consumption that passes two thresholds publishes only the higher one.
   await consume('c-3', 2n);
   const full = [BudgetLevel.RUN, 'turns', 100];
   await expect.poll(thresholds).toEqual([half, full]);

@@ -219,7 +219,7 @@ describe('a failing provider', () => {
 });
 
 describe('an irregular answer', () => {
-  it('that closes early keeps the received text and ends as END_TURN with a warning (EM-9)', async () => {
+  it('that ends without a finish reason keeps the received text and ends as END_TURN with a warning (EM-9)', async () => {
     await start({
       scripts: { hello: [{ text: 'All of it.', omit: ['finish_reason', 'usage', 'done'] }] },
     });
@@ -237,7 +237,7 @@ describe('an irregular answer', () => {
     expect(generated.finished?.usage?.outputTokens).toBe(4n);
   });
 
-  it('that closes early after a tool use ends as TOOL_USE (EM-9)', async () => {
+  it('that ends without a finish reason after a tool use ends as TOOL_USE (EM-9)', async () => {
     await start({
       scripts: { hello: [{ tool_calls: [{ name: 'look_up' }], omit: ['finish_reason', 'done'] }] },
     });

@@ -45,7 +45,7 @@ describe('Generate', () => {
     });
   });
 
-  it('replays the recorded answer of a repeat without a call or a commit (EM-7)', async () => {
+  it('answers a repeat with the recorded answer, without a provider call or a commit (EM-7)', async () => {
     const { meter } = await start();
     await world.openTab();
     await world.generate();

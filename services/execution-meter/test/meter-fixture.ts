@@ -49,7 +49,7 @@ export interface MeterWorldOptions {
 }
 
 /** Another meter that uses the same data directory, with clients for it. */
-export interface Beside {
+export interface OtherMeter {
   readonly meter: ExecutionMeterService;
   readonly tab: RpcClient<typeof MeterContract>;
   readonly model: RpcClient<typeof ModelService>;
@@ -70,7 +70,7 @@ export class MeterWorld implements AsyncDisposable {
   readonly #bus: Bus;
   readonly #options: MeterWorldOptions;
   readonly #dir: string;
-  readonly #beside: ExecutionMeterService[] = [];
+  readonly #others: ExecutionMeterService[] = [];
   #meter: ExecutionMeterService | undefined;
   #tab: RpcClient<typeof MeterContract> | undefined;
   #model: RpcClient<typeof ModelService> | undefined;
@@ -166,17 +166,17 @@ export class MeterWorld implements AsyncDisposable {
   }
 
   /** Starts another meter while the first one keeps running; stop it with `meter.stop()`. */
-  async beside(): Promise<Beside> {
-    const former = [this.#meter, this.#tab, this.#model] as const;
+  async startOther(): Promise<OtherMeter> {
+    const previous = [this.#meter, this.#tab, this.#model] as const;
     const meter = await this.boot();
-    const beside = { meter, tab: this.tab, model: this.model };
-    [this.#meter, this.#tab, this.#model] = former;
-    this.#beside.push(meter);
-    return beside;
+    const other = { meter, tab: this.tab, model: this.model };
+    [this.#meter, this.#tab, this.#model] = previous;
+    this.#others.push(meter);
+    return other;
   }
 
   /** Starts another meter in its own process. */
-  async spawn(): Promise<MeterProcess & Pick<Beside, 'model'>> {
+  async spawn(): Promise<MeterProcess & Pick<OtherMeter, 'model'>> {
     const { config } = this.#options;
     const models = join(this.#dir, 'models.yaml');
     await writeFile(models, this.#catalog());
@@ -274,7 +274,7 @@ export class MeterWorld implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#beside, this.#meter].map((meter) => meter?.stop()));
+    await Promise.all([...this.#others, this.#meter].map((meter) => meter?.stop()));
     await this.supervisor.close();
     await this.worker.close();
     await this.spawnBudget.close();

@@ -8,16 +8,16 @@ import pg from 'pg';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import {
   AGENT,
-  type Beside,
   MeterWorld,
   type MeterWorldOptions,
+  type OtherMeter,
   RUN,
   TENANT,
 } from './meter-fixture.ts';
 import { textOf } from './model-calls.ts';
 
 let world: MeterWorld;
-let other: Beside;
+let other: OtherMeter;
 let location: Extract<StoreLocation, { readonly dialect: 'postgres' }>;
 /** Timeout of operations that wait for a lock or a model on a busy machine, ms. */
 const PATIENT_MS = 60_000;
@@ -26,7 +26,7 @@ async function start(options: MeterWorldOptions = {}): Promise<void> {
   // A test holds the lock of the store until the meters wait for it.
   location = { ...(await postgresLocation()), limits: { lockTimeoutMs: PATIENT_MS } };
   world = await MeterWorld.start({ ...options, config: { store: location } });
-  other = await world.beside();
+  other = await world.startOther();
 }
 
 afterEach(() => world?.[Symbol.asyncDispose]());

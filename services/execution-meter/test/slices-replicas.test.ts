@@ -183,7 +183,7 @@ describe.runIf(isPostgresAvailable())('meters on one PostgreSQL schema', () => {
     const caps = { turns: 100_000n };
     const request = { requestId: 'large', requestDigest: '' };
     await setCaps(first, request, { ...DAY, caps, setBy: 'mia' });
-    // Every run has a grant.
+    // Gives every run a grant.
     for (let n = 0; n < RUNS.length; n += 1) expect(await reserveTurn([first], n)).toBeUndefined();
     const [held, ...others] = RUNS.map((runId) => ({ tenant: TENANT, runId }));
     if (held === undefined) throw new Error('There is no run.');

@@ -15,7 +15,7 @@ const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
 };
 afterEach(() => world[Symbol.asyncDispose]());
 
-/** Slow enough to be in flight when a busy machine stops it. */
+/** An answer slow enough that its call is still in flight when a busy machine aborts the call. */
 const SLOW: MeterWorldOptions = {
   scripts: {
     hello: [

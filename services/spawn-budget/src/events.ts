@@ -44,8 +44,8 @@ export function createSpawnEvents(telemetry: Telemetry): SpawnEvents {
           eventId,
           type: HookEventType[name],
           emitter: 'spawn-budget',
-          // The time at which the lease expired, which is earlier than the time at which a call or the sweep ended the
-          // lease.
+          // For an expired lease, the time at which it expired, which is earlier than the time at which a call or the
+          // sweep ended it.
           eventTime: timestampFromDate(
             leaseExpiredAt === undefined ? at : new Date(leaseExpiredAt),
           ),

@@ -16,7 +16,7 @@ export const createSpawnBudget = defineService({
   name: 'spawn-budget',
   async open(host: ServiceHost<SpawnBudgetConfig>) {
     const { config, telemetry, clock, signer, verifier, relay } = host;
-    // A pause must reach all workers soon (SB-4).
+    // No flush interval, because a pause must reach all workers soon (SB-4).
     const store = await host.openStore((observer) => openSpawnStore(config.store, observer), {
       flushIntervalMs: 0,
     });

@@ -62,7 +62,7 @@ describe('concurrent acquires', () => {
 });
 
 describe.runIf(isPostgresAvailable())('concurrent acquires at two replicas', () => {
-  it('get 19 of 20 slots, because the root holds one, when 400 are sent (SB-2, SB-6, SYS-5)', async () => {
+  it('hold 19 of 20 slots, because the root holds one, when 400 are sent (SB-2, SB-6, SYS-5)', async () => {
     const store = await postgresLocation();
     const world = await World.start({ clock: systemClock, config: { ...LEASE, store } });
     onTestFinished(() => world.stop());

@@ -18,7 +18,7 @@ describe('events of spawn-budget', () => {
   });
   afterAll(() => world.stop());
 
-  it('report a pause and the resumption once each, with the agent that had the slot (HK-1, HK-2)', async () => {
+  it('report a pause and the resumption once each, with the other agent of the slot change (HK-1, HK-2)', async () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
@@ -91,7 +91,7 @@ describe('events of spawn-budget', () => {
       { type: AGENT_SUSPENDED, agent: { instance: 'asker' }, waitingFor: signals.join() },
       { type: AGENT_WOKEN, agent: { instance: 'asker' }, waitingFor: '' },
     ]);
-    // The worker died before it reported the wait: its leases expired, and the next worker reports it.
+    // Simulates a worker that died before it reported a wait: the leases expire, and the next worker reports the wait.
     world.advance(60_000);
     await sleep('asker');
     await sleep('root');

@@ -56,7 +56,7 @@ describe('a reprioritization', () => {
     expect(stateOf((await wide.reprioritize('a', Priority.BACKGROUND)).slot)).toBe('ACTIVE');
   });
 
-  it('below NORMAL pauses no agent while no other agent of the run is active (SB-5)', async () => {
+  it('below NORMAL keeps an agent paused only while another agent of the run is active (SB-5)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('a');
     await run.acquire('b');

@@ -265,7 +265,8 @@ function emitterOf(telemetry: Telemetry, notify: Notify) {
       at,
     );
     if (event.emitter !== 'supervisor') return;
-    // A run is parked before every service has confirmed the halt, and a halt causes only one notification.
+    // The order of a halt records its notification once, after every service has confirmed the halt; the runs are
+    // parked before that.
     if (name !== 'HALTED') await notify(trx, event, at);
     await publish(
       trx,

@@ -57,7 +57,7 @@ export const createSupervisor = defineService({
       purgeRuns: () => purgeRuns(context),
       reconcile: () => reconciler.sweep(),
       reloadFiles,
-      keepClocks: () => clocks.stayOn(),
+      keepClocks: () => clocks.takeOver(),
     };
     const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log, isClockSkewed);
     const internal = internalRoutes(context);

@@ -93,7 +93,7 @@ describe('approvals with a modified policy', () => {
     });
   });
 
-  it('release an approved final, which ends the run (SV-1, SV-5)', async () => {
+  it('end the run when they approve a final answer (SV-1, SV-5)', async () => {
     await under(
       policyText.replace(
         'decide: approve\n    reason: final_with_context',

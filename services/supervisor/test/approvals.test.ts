@@ -150,7 +150,7 @@ describe('approvals', () => {
     });
   });
 
-  it('refuse an action whose arguments the policy would deny (SV-5)', async () => {
+  it('refuse an action whose arguments the policy would block (SV-5)', async () => {
     const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     await agent.propose('op-2', refund(1000));
@@ -200,7 +200,7 @@ describe('approvals', () => {
     }
   });
 
-  it('are decided once by concurrent people, and the losers receive the decider (SV-5)', async () => {
+  it('are decided once when several people decide concurrently, and each rejection names the decider (SV-5)', async () => {
     const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const answers = await Promise.allSettled([

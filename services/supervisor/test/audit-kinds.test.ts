@@ -10,7 +10,7 @@ import type { SupervisorUnderTest } from './supervisor-under-test.ts';
 type Facts = Readonly<Record<string, unknown>>;
 
 /** The audit records of a run. */
-async function recordOf(supervisor: SupervisorUnderTest, runId: string): Promise<Facts[]> {
+async function auditRecordsOf(supervisor: SupervisorUnderTest, runId: string): Promise<Facts[]> {
   const { records } = await supervisor.as('anna', AuditService).listAuditRecords({ runId });
   return records.map(({ canonicalJson }) => JSON.parse(canonicalJson) as Facts);
 }
@@ -29,7 +29,7 @@ describe('the audit log', () => {
   });
   afterAll(() => harness.close());
 
-  const record = ({ scope: { runId } }: TestAgent) => recordOf(harness.supervisor, runId);
+  const recordsOf = ({ scope: { runId } }: TestAgent) => auditRecordsOf(harness.supervisor, runId);
   const cancel = async ({ scope: { runId } }: TestAgent, reason = '') => {
     await harness.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId, reason });
   };
@@ -39,7 +39,7 @@ describe('the audit log', () => {
     await agent.propose('op-1', refund(1200));
     await cancel(agent, 'Not needed any more.');
     await harness.ended(agent);
-    const facts = await record(agent);
+    const facts = await recordsOf(agent);
     expect(summaryOf(facts)).toEqual([
       'run_started',
       'decision op-1 escalate',
@@ -89,8 +89,8 @@ describe('the audit log', () => {
       // the gateway.
       'writ op-1',
     ];
-    await expect.poll(async () => summaryOf(await record(agent))).toEqual(expected);
-    const facts = await record(agent);
+    await expect.poll(async () => summaryOf(await recordsOf(agent))).toEqual(expected);
+    const facts = await recordsOf(agent);
     const writs = facts.flatMap(({ writ_id }, index) => (index < 4 && writ_id ? [writ_id] : []));
     expect(new Set(writs).size).toBe(3);
     expect(facts[2]).toMatchObject({ writ_number: 2, policy_version: facts[1]?.policy_version });
@@ -103,7 +103,7 @@ describe('the audit log', () => {
     await agent.propose('op-1', refund(1200));
     clock.advance(60_000);
     await expect
-      .poll(async () => summaryOf(await record(agent)).at(-1), { interval: 5 })
+      .poll(async () => summaryOf(await recordsOf(agent)).at(-1), { interval: 5 })
       .toBe('approval op-1 expired');
     await cancel(agent);
   });
@@ -122,7 +122,7 @@ describe('the audit log', () => {
       await lead.end(scout.instance);
       const digger = await lead.child('op-3', 'digger');
       await family.cancelled(lead.runId);
-      const facts = await recordOf(family.supervisor, lead.runId);
+      const facts = await auditRecordsOf(family.supervisor, lead.runId);
       const [, , refused, , started] = facts;
       expect(summaryOf(facts)).toEqual([
         'run_started',

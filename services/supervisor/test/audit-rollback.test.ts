@@ -15,7 +15,7 @@ import { openSecondStore, SupervisorUnderTest } from './supervisor-under-test.ts
 
 const SETTINGS = { auditCheckpointRecords: 2, auditPollMs: 20 } as const;
 
-describe('a database whose audit chain is rolled back', () => {
+describe('an audit chain that is rolled back in the database', () => {
   let folder: string;
   let supervisor: SupervisorUnderTest;
   /** The access of the attacker: writes to the database, without the signing key. */

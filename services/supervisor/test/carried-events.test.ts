@@ -109,7 +109,7 @@ describe('the events of an agent', () => {
     ]);
   });
 
-  it('precede the decision of the request that carries them, and a forged one is discarded (HK-1, SYS-6)', async () => {
+  it('precede the decision of the request that carries them, and forged events are discarded (HK-1, SYS-6)', async () => {
     const agent = await harness.agent();
     const other = await harness.agent();
     const key = keyOf(agent);

@@ -27,7 +27,7 @@ describe('the checkpoint file', () => {
     opened.push(file);
     return file;
   };
-  /** The checkpoints of the file, which is valid. */
+  /** Checks that the file is valid, and returns its checkpoints. */
   const written = async (): Promise<string[]> => {
     await openFile();
     const lines = (await readFile(path, 'utf8')).split('\n').slice(0, -1).map(parseLine);

@@ -33,7 +33,7 @@ describe('orders about children', () => {
 
   const callsOf = (method: DescMethod) => family.supervisor.fakes.requests(method).length;
 
-  /** Checks that every call for the child had the same id. */
+  /** Checks for each method that all its calls for the child had the same id. */
   function expectOneIdEach(methods: readonly DescMethod[], instance: string): void {
     for (const method of methods) {
       const ids = family.supervisor.fakes

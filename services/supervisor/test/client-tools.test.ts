@@ -126,7 +126,7 @@ describe('a tool that the program of an external agent executes itself', () => {
     ['final', { case: 'action', value: { kind: { case: 'final', value: { answer: 'Done.' } } } }],
     ['raw_text', { case: 'rawText', value: '{"kind":"final","answer":"Done."}' }],
   ] as const)(
-    'does not permit its agent to end the run with an answer in %s (SV-2, AP-1)',
+    'its agent cannot end the run with an answer in %s (SV-2, AP-1)',
     async (kind, proposal) => {
       const agent = await harness.agent('coder');
       const decision = await agent.propose('x-1', { proposal });

@@ -29,7 +29,7 @@ describe.skipIf(!isPostgresAvailable())('active time with several supervisors', 
 
     await harness.supervisor.service.stop();
     // The remaining supervisor keeps the clocks running from now on.
-    await second.stayOn();
+    await second.takeOver();
     expect(await running()).toBe(1);
     await secondStore.close();
     secondStore = await openSecondStore(harness.supervisor);

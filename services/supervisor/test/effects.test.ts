@@ -39,7 +39,7 @@ describe('the effects of a run', () => {
     return await harness.agent();
   };
 
-  /** Looks up the customer, proposes a call and reports its receipt, and ends with a final. */
+  /** Looks up the customer, proposes a refund, reports its receipt if `result` is set, and proposes a final answer. */
   const endAfter = async (agent: TestAgent, amount: number, result?: JsonObject) => {
     const receipts = [await agent.execute('op-1', LOOK_UP, CONTEXT)];
     const decision = await agent.propose('op-2', refund(amount), { receipts });

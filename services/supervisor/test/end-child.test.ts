@@ -102,7 +102,7 @@ describe('EndChild', () => {
     ).rejects.toMatchObject({ reason: 'CALL_ID_REUSED' });
   });
 
-  it('keeps the ending of a child that ended with an approved final (RT-4, SV-1)', async () => {
+  it('keeps the stop reason of a child that ended with an approved final (RT-4, SV-1)', async () => {
     const scout = await lead.child('op-1');
     expect((await scout.final('op-1', 'Seen.')).runEnded).toBe(true);
     expect((await lead.end(scout.instance)).stopReason).toBe('success');

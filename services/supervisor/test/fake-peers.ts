@@ -47,7 +47,7 @@ export class FakePeers {
   readonly #answers = new Map<DescMethod, Answer>();
   readonly #waiting: { readonly isMet: () => boolean; readonly resolve: () => void }[] = [];
 
-  /** @param clock clock of the fakes' tokens: that of the service under test */
+  /** @param clock the clock of the service under test, which the fakes use for their tokens */
   static async start(clock?: Clock): Promise<FakePeers> {
     const fakes = new FakePeers();
     fakes.#answerByDefault();
@@ -212,7 +212,7 @@ export class FakePeers {
   #answerAsWorker(): void {
     const { deliver, signal, cancel } = AgentWorkerService.method;
     const agents = new Map<string, FakeAgent>();
-    /** Answers to cancellations by their ids. */
+    /** Number of agents that each cancellation ended, by request id. */
     const cancels = new Map<string, number>();
     /** Stop reasons by run. */
     const cancelledRuns = new Map<string, string>();

@@ -19,7 +19,7 @@ import type { CallOptions } from '@writ/rpc';
 import type { SupervisorConfig } from '../src/index.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
-/** A lead with three sub-agents, and rules that distinguish their delegations. */
+/** A lead with three sub-agents, and an agent that is not one of them. */
 export const AGENTS_YAML = `
 agents:
   - name: lead
@@ -48,6 +48,7 @@ agents:
     model: { model: main }
 `;
 
+/** Rules that distinguish delegations by their tasks. */
 const POLICY_YAML = `
 policy: family
 rules:
@@ -121,7 +122,7 @@ export class Member {
     return await this.#family.supervision().spawnChild(request, await this.options());
   }
 
-  /** Spawns a child and claims it. */
+  /** Spawns a child and returns it. */
   async child(callId: string, agent = 'scout', terms: Terms = {}): Promise<Member> {
     const { child } = await this.spawn(callId, agent, 'Look it up.', terms);
     if (child === undefined) throw new Error('No child was spawned.');
@@ -191,7 +192,7 @@ export class Family {
     return new Family(await SupervisorUnderTest.start({ ...options, config }));
   }
 
-  /** Starts a run and claims its root. */
+  /** Starts a run and returns its root agent. */
   async lead(retention: HistoryRetention = HistoryRetention.UNSPECIFIED): Promise<Member> {
     const { fakes } = this.supervisor;
     const before = fakes.deliveries.length;

@@ -176,7 +176,7 @@ describe('a halt in the supervisor', () => {
     const { run } = await harness.supervisor.runs().getRun({ runId });
     expect(run?.state).toBe(RunState.PARKED);
     harness.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({}));
-    // The call may time out again, and the order retries only when the manual clock advances.
+    // The call may time out again, and the order is retried only when the manual clock advances.
     const inForce = await vi.waitFor(() => {
       clock.advance(1_000);
       return control().halt(order, { timeoutMs: 800 });

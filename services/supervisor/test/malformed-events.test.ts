@@ -22,14 +22,14 @@ const MALFORMED: readonly (readonly [string, Change])[] = [
 const BUSES = [
   {
     name: 'the in-process bus',
-    isHere: true,
+    isAvailable: true,
     open: async (): Promise<{ readonly bus: Bus; readonly stop?: () => Promise<void> }> => ({
       bus: createInProcessBus({ onError: () => undefined }),
     }),
   },
   {
     name: 'the bus over NATS',
-    isHere: isNatsAvailable(),
+    isAvailable: isNatsAvailable(),
     open: async () => {
       const server = await startNatsServer();
       const bus = await createNatsBus({
@@ -44,13 +44,13 @@ const BUSES = [
   },
 ];
 
-describe.for(BUSES)('a malformed event on $name', ({ open, isHere }) => {
-  const it_ = it.skipIf(!isHere);
+describe.for(BUSES)('a malformed event on $name', ({ open, isAvailable }) => {
+  const it_ = it.skipIf(!isAvailable);
   let supervisor: SupervisorUnderTest;
   let stop: (() => Promise<void>) | undefined;
   let runs = 0;
   beforeAll(async () => {
-    if (!isHere) return;
+    if (!isAvailable) return;
     const opened = await open();
     stop = opened.stop;
     supervisor = await SupervisorUnderTest.start({ bus: opened.bus });
@@ -105,7 +105,7 @@ describe.for(BUSES)('a malformed event on $name', ({ open, isHere }) => {
     expect(await recordedWithNext(runId)).toEqual([`good-${runs}`]);
   });
 
-  it.skipIf(!isHere).each(MALFORMED)(
+  it.skipIf(!isAvailable).each(MALFORMED)(
     'is dropped if it has %s, and later events are recorded (SYS-6)',
     async (_name, change) => {
       const runId = await startRun();

@@ -26,7 +26,7 @@ afterEach(async () => {
   await receiver.close();
 });
 
-/** Creates the sender of a replica that adds the states it counts to `counted`. */
+/** Creates the sender of a replica; the sender adds the states that it counts to `counted`. */
 function sender(counted: string[], store: SupervisorStore): NotificationSender {
   const file = { text: receiver.file(), file: 'notifications.yaml' };
   const notifications = loadNotifications(file, { HOOK_SECRET: SECRET });
@@ -46,7 +46,7 @@ async function row(): Promise<NotificationRow | undefined> {
   return (await findNotifications(harness.store.db, [ID]))[0];
 }
 
-it('keeps a notification delivered when another replica records a failure after its claim expired (PE-2, BD-3)', async () => {
+it('keeps a notification in the state delivered when another replica records a failure after its claim expired (PE-2, BD-3)', async () => {
   const { store, clock } = harness;
   const at = clock.now();
   const message = { type: 'test', timestamp: at.toISOString(), data: { tenant: 'acme' } } as const;

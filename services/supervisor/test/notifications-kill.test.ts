@@ -39,8 +39,8 @@ describe('a notification of a supervisor that is killed', () => {
   };
 
   it.each([
-    ['before it is sent', 'update "notifications" set "attempts"', 1],
-    ['after it was sent and before that was recorded', 'update "notifications" set "state"', 2],
+    ['before the attempt', 'update "notifications" set "attempts"', 1],
+    ['after the attempt, before its result was recorded', 'update "notifications" set "state"', 2],
   ])(
     'is sent after a restart when the process was killed %s (PE-2, HK-2)',
     async (_, statement, requests) => {

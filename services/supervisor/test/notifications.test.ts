@@ -118,7 +118,7 @@ describe('notifications', () => {
   });
 
   it.each(['agent', 'run', 'tenant', 'everything'] as const)(
-    'name the scope of a halt, and not that of a run which it parks: %s (SV-9)',
+    'name the scope of a halt, not of a run that the halt parks: %s (SV-9)',
     async (kind) => {
       await start(receiver.file('format: slack'));
       const { tenant, runId, agentInstance } = (await harness.agent()).scope;
@@ -189,7 +189,7 @@ describe('notifications', () => {
     expect(receiver.received.map(({ path }) => path)).toEqual(['/hook']);
   });
 
-  it('are sent only to the endpoints of the tenant of their cause (SYS-6)', async () => {
+  it('are sent only to the endpoints of the tenant whose event caused them (SYS-6)', async () => {
     await start(receiver.file());
     await harness.supervisor.as('eve', ControlService).halt({
       requestId: 'h-1',
@@ -203,7 +203,7 @@ describe('notifications', () => {
 });
 
 describe('an endpoint that does not respond', () => {
-  /** More notifications than the sender sends to one endpoint at the same time, which is four. */
+  /** More notifications than the four that the sender sends to one endpoint at the same time. */
   const OTHERS = 20;
 
   it.each([
@@ -308,7 +308,7 @@ describe('the notifications file', () => {
     ['- { name: a, url: "https://a.example", secret_env: WEAK }', 'has an invalid secret'],
     [
       '- { name: a, url: "https://a.example", secret_file: /missing/secret }',
-      // The only problem.
+      // The error reports no other problem.
       /^n\.yaml:3:\d+: endpoint "a" requires \/missing\/secret, which cannot be read\.$/,
     ],
     [

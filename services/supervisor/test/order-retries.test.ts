@@ -63,7 +63,7 @@ describe('a call to a peer that is unavailable', () => {
     expect(failures('wake_agent')).toHaveLength(2);
   });
 
-  it('is repeated at once when the clock that planned the next attempt was ahead (BD-3)', async () => {
+  it('is repeated at once when the next attempt was scheduled with a clock that was ahead (BD-3)', async () => {
     const clock = new ManualClock(new Date());
     const skewed = await RefundHarness.start({ clock });
     onTestFinished(() => skewed.close());

@@ -124,7 +124,7 @@ describe('a paused agent', () => {
     expect(run?.state).toBe(RunState.RUNNING);
   });
 
-  it('is not refused when only its lease expired, and the time without a lease is not active (EM-1, SB-8)', async () => {
+  it('is not refused when only its lease expired, and the time without a lease is not counted as active (EM-1, SB-8)', async () => {
     const executionBudget = { maxActive: durationFromMs(30_000) };
     scout = await lead.child('op-5', 'lead', { executionBudget });
     clock.advance(20_000);

@@ -33,7 +33,7 @@ async function rowsOf(runId: string): Promise<string> {
   return texts.join('\n');
 }
 
-it('deletes the content of children with retention RUN after their run, and keeps that of the run (SUP-4)', async () => {
+it('deletes the content of children with retention RUN after their run, and keeps the content of the run (SUP-4)', async () => {
   const lead = await family.lead();
   const child = await lead.child('op-1', 'lead');
   const kept = await lead.child('op-2', 'scout', { retention: HistoryRetention.PERMANENT });
@@ -48,7 +48,7 @@ it('deletes the content of children with retention RUN after their run, and keep
   const before = await rowsOf(lead.runId);
   expect(before).toContain('Grandchild-content');
 
-  // The gateway deletes the tool results of the two agents when the run ends, and only theirs.
+  // When the run ends, the gateway deletes the tool results of these two agents only.
   const orders = family.supervisor.fakes.requests(ToolGatewayService.method.freeze);
   const purges = orders.flatMap(({ order }) =>
     order?.scope?.kind.case === 'agent' && order.retention === HistoryRetention.RUN
@@ -106,7 +106,7 @@ it('keeps the digests of the arguments in the trace of a purged child (SUP-4, SV
   expect((await family.ended(lead.runId))?.result?.trace).toEqual(before);
 });
 
-it('deletes the content of the other runs and agents when that of one run cannot be deleted (SUP-4)', async () => {
+it('deletes the content of the other runs and agents when the content of one run cannot be deleted (SUP-4)', async () => {
   const endedRun = async (retention: HistoryRetention): Promise<string> => {
     const lead = await family.lead(retention);
     const child = await lead.child('op-1', 'lead');

@@ -113,7 +113,7 @@ describe('the comparison of open runs with the peers', () => {
     expect(closed()).toEqual({ tabs: ['run-lost'], pools: ['run-lost'] });
   });
 
-  it('makes no further call while no run is open (BD-3)', async () => {
+  it('does not call FindAgents while no run is open (BD-3)', async () => {
     presences(AgentPresence.ALIVE);
     await vi.waitFor(() =>
       expect(supervisor.fakes.requests(listOpenTabs).length).toBeGreaterThan(3),

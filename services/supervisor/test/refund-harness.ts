@@ -109,7 +109,7 @@ export class RefundHarness {
     return run;
   }
 
-  /** Starts a run and claims its root. */
+  /** Starts a run and returns its root agent. */
   async agent(name = 'refund-worker', person: PersonName = 'anna'): Promise<TestAgent> {
     const { fakes } = this.supervisor;
     const before = fakes.deliveries.length;

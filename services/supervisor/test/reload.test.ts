@@ -152,7 +152,7 @@ describe('four-eyes rules', () => {
   });
 
   it.each([
-    ['says nothing', '', true],
+    ['does not set it', '', true],
     ['requires it', '  four_eyes: true\n', false],
   ])(
     'apply to the person of the development key only when the policy requires it; the policy %s (SV-5)',

@@ -33,7 +33,7 @@ describe('Reprioritize', () => {
   });
   afterEach(() => family.close());
 
-  const downWorkers = () => {
+  const failDeliveries = () => {
     const down = () => new UnavailableError('UNAVAILABLE', 'The workers are down.');
     family.supervisor.fakes.fail(deliver, ...Array.from({ length: ATTEMPTS }, down));
   };
@@ -43,9 +43,9 @@ describe('Reprioritize', () => {
       .reprioritize({ requestId: 'p-1', runId, agentInstance, priority: Priority.CRITICAL });
   const changed = { slot: { priority: Priority.CRITICAL } };
 
-  it('is rejected until the run has started, which it then does with its first priority (SB-5)', async () => {
+  it('is rejected until the run has started with its original priority (SB-5)', async () => {
     const { fakes } = family.supervisor;
-    downWorkers();
+    failDeliveries();
     const start = { requestId: 'r-1', agent: 'lead', goal: 'Find it.' };
     const { run } = await family.supervisor.runs().startRun(start);
     const { runId } = run ?? { runId: '' };
@@ -57,10 +57,10 @@ describe('Reprioritize', () => {
     expect(await reprioritize(runId, '')).toMatchObject(changed);
   });
 
-  it('is rejected until a child has started, which it then does with its first priority (SB-5)', async () => {
+  it('is rejected until a child has started with its original priority (SB-5)', async () => {
     const { fakes } = family.supervisor;
     const lead = await family.lead();
-    downWorkers();
+    failDeliveries();
     const spawned = lead.spawn('op-1');
     await fakes.called(deliver, 3);
     const { agent } = fakes.deliveries.at(-1) ?? {};

@@ -66,7 +66,7 @@ describe('ListRunAgents', () => {
     expect(agents[1]).toMatchObject({ stopReason: 'success', endTime: expect.anything() });
   });
 
-  it('does not exist for another tenant (SYS-6)', async () => {
+  it('rejects a run of another tenant as not found (SYS-6)', async () => {
     const { runId } = await family.lead();
     await expect(family.supervisor.runs('eve').listRunAgents({ runId })).rejects.toMatchObject({
       reason: 'RUN_NOT_FOUND',
@@ -132,7 +132,7 @@ describe('ListRuns', () => {
     const ids = started.map((run) => run?.runId);
     const [first, second] = times;
     const from = await runs.listRuns({ ...(second && { startTime: second }), oldestFirst: true });
-    expect(from.runs.map(({ runId }) => runId)).toEqual(ids.slice(idsBefore(times, second)));
+    expect(from.runs.map(({ runId }) => runId)).toEqual(ids.slice(indexOfTime(times, second)));
     const before = await runs.listRuns({ ...(first && { endTime: first }) });
     expect(before.runs).toEqual([]);
   });
@@ -175,7 +175,7 @@ describe('ListRuns', () => {
  * Returns the index of the first run with this creation time; runs that are created in the same millisecond have equal
  * times.
  */
-function idsBefore(
+function indexOfTime(
   times: readonly ({ readonly seconds: bigint; readonly nanos: number } | undefined)[],
   time: { readonly seconds: bigint; readonly nanos: number } | undefined,
 ): number {

@@ -7,11 +7,11 @@ import { RefundHarness } from './refund-harness.ts';
 import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
 
 /** Number of starts that the supervisor executes at the same time. */
-const MOST_STARTING = 16;
+const MAX_STARTING = 16;
 
 describe('starts under overload', () => {
   let supervisor: SupervisorUnderTest;
-  let open: () => void;
+  let unblockDeliveries: () => void;
   /** A run that was started before the overload. */
   let running: string;
   beforeEach(async () => {
@@ -21,17 +21,17 @@ describe('starts under overload', () => {
     running = await start('anna', 'running');
     await vi.waitFor(async () => expect(await stateOf(running)).toBe(RunState.RUNNING));
     const { promise, resolve } = Promise.withResolvers<void>();
-    open = resolve;
+    unblockDeliveries = resolve;
     const { deliver } = AgentWorkerService.method;
-    // More than the deliveries, because a call that times out is repeated.
+    // Blocks more calls than there are deliveries, because a call that times out is repeated.
     supervisor.fakes.fail(deliver, ...Array.from({ length: 1_000 }, () => () => promise));
-    for (let number = 0; number < MOST_STARTING; number += 1) {
+    for (let number = 0; number < MAX_STARTING; number += 1) {
       await start('anna', `starting-${number}`);
     }
-    await supervisor.fakes.called(deliver, 1 + MOST_STARTING);
+    await supervisor.fakes.called(deliver, 1 + MAX_STARTING);
   });
   afterEach(async () => {
-    open();
+    unblockDeliveries();
     await supervisor.close();
   });
 
@@ -65,7 +65,7 @@ describe('starts under overload', () => {
       metadata: { setting: 'WRIT_MAX_QUEUED_RUNS', limit: '4' },
     });
     for (const runId of waiting) expect(await stateOf(runId)).toBe(RunState.PENDING);
-    open();
+    unblockDeliveries();
     for (const runId of waiting) {
       await vi.waitFor(async () => expect(await stateOf(runId)).toBe(RunState.RUNNING));
     }
@@ -87,7 +87,7 @@ describe('starts under overload', () => {
     const watched = client.runs.runAgent({ start: { ...request, requestId: 'c-1' } });
     const first = watched[Symbol.asyncIterator]().next();
     await expect(impatient.runs.startRun(request)).rejects.toMatchObject(full);
-    open();
+    unblockDeliveries();
     expect((await started).run?.runId).toBe(await start('anna', 'c-0'));
     expect((await first).value?.runId).toBe(await start('anna', 'c-1'));
   });
@@ -106,7 +106,7 @@ describe('starts under overload', () => {
 
   it('are admitted from the store after a restart (BD-5)', async () => {
     const waiting = await start('anna', 'waiting');
-    open();
+    unblockDeliveries();
     await supervisor.stop();
     await supervisor.restart();
     await vi.waitFor(async () => expect(await stateOf(waiting)).toBe(RunState.RUNNING));

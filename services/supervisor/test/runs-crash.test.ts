@@ -117,7 +117,7 @@ describe('the order that ends a run with nothing left to stop', () => {
   });
   afterEach(() => family.close());
 
-  /** Checks that the run ended once, with its answer, by calls that each had one id. */
+  /** Checks that the run ended once, with its answer, and that every retry of a call had the same id. */
   async function expectOneEnd(runId: string): Promise<void> {
     const { fakes } = family.supervisor;
     const events = await Array.fromAsync(family.supervisor.runs().watchRun({ runId }));

@@ -161,7 +161,7 @@ describe('the end of a run', () => {
     const { supervision, options } = await supervisor.worker();
     const claim = { requestId: 'o-1', stopReason: 'max_seconds', phase: 'worker' } as const;
     await supervision.reportOutcome(claim, options);
-    // The supervisor's own clock disagrees with the worker.
+    // The active time that the supervisor measured does not confirm the report.
     expect((await ended(runId))?.result?.unverified).toBe(true);
   });
 });
@@ -297,13 +297,13 @@ it('sends the worker only the approved answer of the root to publish when the ru
   const published = await family.lead();
   await published.final('op-1', 'Found it.');
   await family.ended(published.runId);
-  const withdrawn = await family.lead();
-  await family.cancelled(withdrawn.runId);
+  const cancelled = await family.lead();
+  await family.cancelled(cancelled.runId);
   const orders = family.supervisor.fakes
     .requests(AgentWorkerService.method.cancel)
     .filter(({ awaitEnd }) => !awaitEnd);
   expect(orders.map(({ runId, stopReason, answer }) => ({ runId, stopReason, answer }))).toEqual([
     { runId: published.runId, stopReason: 'success', answer: 'Found it.' },
-    { runId: withdrawn.runId, stopReason: 'cancelled', answer: '' },
+    { runId: cancelled.runId, stopReason: 'cancelled', answer: '' },
   ]);
 });

@@ -38,7 +38,7 @@ async function until(
 
 it('streams runs of the tenant as they start and end, without their traces (PE-1, PE-2)', async () => {
   const messages = await watching();
-  const { run: foreign } = await supervisor.runs('eve').startRun({ requestId: 'r-0', ...START });
+  const { run: eveRun } = await supervisor.runs('eve').startRun({ requestId: 'r-0', ...START });
   const { run } = await supervisor.runs().startRun({ requestId: 'r-1', ...START });
   const runId = run?.runId ?? '';
   const started = await until(messages, (one) => one.run?.runId === runId);
@@ -48,7 +48,7 @@ it('streams runs of the tenant as they start and end, without their traces (PE-1
   const ended = await until(messages, (one) => one.run?.state === RunState.CANCELLED);
   expect(ended.at(-1)?.run).toMatchObject({ runId, result: { stopReason: 'cancelled' } });
   const ids = [...started, ...ended].flatMap((one) => one.run?.runId ?? []);
-  expect(ids).not.toContain(foreign?.runId);
+  expect(ids).not.toContain(eveRun?.runId);
 });
 
 it('sends only heartbeats while no run changes (SYS-4)', async () => {

@@ -27,7 +27,7 @@ describe('the trace of a run', () => {
     return run;
   }
 
-  async function ended(runId: string): Promise<void> {
+  async function cancelled(runId: string): Promise<void> {
     await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
     await Array.fromAsync(supervisor.runs().watchRun({ runId }));
   }
@@ -40,7 +40,7 @@ describe('the trace of a run', () => {
     expect(supervisor.fakes.deliveries[0]?.traceparent).toContain(traceId);
     await supervisor.stop();
     await supervisor.restart();
-    await ended(run.runId);
+    await cancelled(run.runId);
     // Every call for the run, as the peers received it.
     for (const call of supervisor.fakes.callsForRuns) {
       expect(call.traceparent).toContain(traceId);
@@ -58,7 +58,7 @@ describe('the trace of a run', () => {
 
   it('starts at the server when the client sends no trace context', async () => {
     const run = await start({});
-    await ended(run.runId);
+    await cancelled(run.runId);
     const roots = supervisor.spans
       .spans(run.traceId)
       .filter(({ parentSpanId }) => parentSpanId === undefined);

@@ -135,14 +135,14 @@ describe('a run that waits for a human decision', () => {
     const woken = () => supervisor.spans.spans().filter(({ name }) => name === 'order wake_agent');
     await expect.poll(woken).toMatchObject([{ status: { code: 'unset' } }]);
     expect(await stateOf(agent)).toBe(RunState.WAITING_FOR_INPUT);
-    // It consumes none of the 30 s of active time.
+    // The wait consumes none of the 30 s of active time.
     clock.advance(10 * 60_000);
     await report('AGENT_WOKEN', 4n);
     expect(await stateOf(agent)).toBe(RunState.RUNNING);
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
   });
 
-  it('receives no signal when it ended before the decision arrived', async () => {
+  it('keeps the rejection in its trace when it is cancelled after the first failed signal', async () => {
     harness = await RefundHarness.start();
     const { fakes } = harness.supervisor;
     const agent = await harness.agent();

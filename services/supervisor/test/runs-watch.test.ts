@@ -55,7 +55,7 @@ describe('watching a run', () => {
     expect(await watch(1000n)).toEqual([]);
   });
 
-  it('appends late events, which a watch from that position receives', async () => {
+  it('receives events that are published after the run has ended', async () => {
     await cancel();
     const all = await watch();
     await publish('evt_late');

@@ -25,7 +25,7 @@ describe('StartRun', () => {
   });
   afterEach(() => supervisor.close());
 
-  it('opens pool and tab side by side, then delivers the root with everything it needs (SUP-1, SUP-9)', async () => {
+  it('opens pool and tab concurrently, then delivers the root with everything it needs (SUP-1, SUP-9)', async () => {
     const { fakes } = supervisor;
     const { run } = await supervisor.runs().startRun({ ...START, dataJson: '{"user_id":42}' });
     expect(run).toMatchObject({ tenant: 'acme', createdBy: 'anna', goal: 'Do it.' });
@@ -57,7 +57,8 @@ describe('StartRun', () => {
   it('delivers the agent again until a worker of its tenant accepts it (SYS-6)', async () => {
     const { fakes } = supervisor;
     const { deliver } = AgentWorkerService.method;
-    const wrongWorker = () => new UnavailableError('TENANT_NOT_SERVED', 'Another worker does.');
+    const wrongWorker = () =>
+      new UnavailableError('TENANT_NOT_SERVED', 'Another worker serves the tenant.');
     fakes.fail(deliver, ...Array.from({ length: 10 }, wrongWorker));
     const { run } = await supervisor.runs().startRun(START);
     await fakes.called(deliver, 11);

@@ -35,7 +35,7 @@ const PEOPLE = {
   /** The program of an external agent. */
   bot: { subject: 'bot', tenant: 'acme', roles: ['agent'], agent: 'external-bot' },
   eve: { subject: 'eve', tenant: 'rivals', roles: ['caller', 'approver', 'admin'] },
-  /** Of a tenant without runs. */
+  /** A person of a tenant without runs. */
   olga: { subject: 'olga', tenant: 'ops', roles: ['admin', 'operator'] },
 } as const satisfies Record<string, Person>;
 

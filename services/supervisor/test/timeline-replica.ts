@@ -13,7 +13,7 @@ import { appendTimeline, findSequence } from '../src/store/run/timeline.ts';
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
 
 const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
-/** Short, so that another replica soon takes over the chainer of a killed one. */
+/** Short, so that another replica soon takes over the chainer of a killed replica. */
 const LEASE_MS = 100;
 /** The clock of every third chainer: a lease that such a chainer acquires must not block the other replicas (BD-3). */
 const fastClock: Clock = {

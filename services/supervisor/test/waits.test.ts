@@ -83,7 +83,7 @@ describe('a run whose agents wait', () => {
         /lacks version "2" of its code\. Start a worker with the previous code, or cancel the run\.$/,
       ),
     });
-    // It consumes none of the 60 s of active time.
+    // The wait consumes none of the 60 s of active time.
     clock.advance(300_000);
     await report(lead, 'AGENT_WOKEN');
     expect(await runOf()).toMatchObject({ state: RUNNING, waitingDetail: '' });
@@ -108,7 +108,7 @@ describe('a run whose agents wait', () => {
     clock.advance(10_000);
     await report(child, 'AGENT_SUSPENDED', { signals: [QUESTION] });
     clock.advance(600_000 - 31_000);
-    // Half an hour would be past the deadline of the manifest; the lead has used 30 of its 60 s.
+    // The lead has used 30 of its 60 s of active time, and 1 s remains until its deadline.
     expect(await runState()).toBe(WAITING_FOR_INPUT);
     await report(child, 'AGENT_WOKEN');
     clock.advance(1);

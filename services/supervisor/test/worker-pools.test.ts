@@ -89,18 +89,18 @@ describe('pools of workers', () => {
     expect(manifest?.name).toBe('worker');
     await readManifest(fakes, [], fakes);
     await readManifest(fakes, ['acme'], fakes);
-    // Keys are fetched at most once per second, so the keys of a new signer may be unavailable until then.
+    // Keys are fetched at most once per second, so the keys of a new signer may be unavailable until the next fetch.
     const unknown = { reason: expect.stringMatching(/^(TOKEN_INVALID|KEYS_UNAVAILABLE)$/) };
-    const foreign = { reason: 'TENANT_NOT_SERVED' };
+    const notServed = { reason: 'TENANT_NOT_SERVED' };
     // Workers outside the pool that present an agent token of the pool.
-    await expect(readManifest(fakes, [], pool)).rejects.toMatchObject(foreign);
+    await expect(readManifest(fakes, [], pool)).rejects.toMatchObject(notServed);
     await expect(readManifest(fakes, ['rivals'], pool)).rejects.toMatchObject(unknown);
-    await expect(readManifest(fakes, ['acme'], pool)).rejects.toMatchObject(foreign);
-    await expect(readManifest(fakes, ['acme', 'rivals'], pool)).rejects.toMatchObject(foreign);
+    await expect(readManifest(fakes, ['acme'], pool)).rejects.toMatchObject(notServed);
+    await expect(readManifest(fakes, ['acme', 'rivals'], pool)).rejects.toMatchObject(notServed);
     // Workers of the pool that present an agent token of another tenant.
     for (const tenants of [[], ['acme']]) {
       await expect(readManifest(pool, tenants, fakes)).rejects.toMatchObject(unknown);
     }
-    await expect(readManifest(pool, ['rivals'], fakes)).rejects.toMatchObject(foreign);
+    await expect(readManifest(pool, ['rivals'], fakes)).rejects.toMatchObject(notServed);
   });
 });

@@ -21,6 +21,6 @@ export interface GatewayContext {
   readonly events: GatewayEvents;
   /** Starts delivery of the committed outbox events. */
   wakeRelay(): void;
-  /** Like `wakeRelay`, but does not wait for a full batch; called when a run ends. */
+  /** Like `wakeRelay`, but publishes at once; called after a freeze order is committed. */
   flushSoon(): void;
 }

@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => fixture[Symbol.asyncDispose]());
 
 /** Crashes the gateway between intent and outcome of a call. */
-async function dieDuring(call: TestCall): Promise<void> {
+async function crashDuring(call: TestCall): Promise<void> {
   const tool = call.tool ?? 'pay';
   fixture.world.on(tool, neverReturns);
   const lost = fixture.call(call).catch(() => undefined);
@@ -29,7 +29,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
   it.each(['look', 'charge'])(
     'runs %s again for a repeated call, with the same idempotency key',
     async (tool) => {
-      await dieDuring({ tool });
+      await crashDuring({ tool });
       expect(fixture.world.executions).toHaveLength(1);
       const answer = await fixture.call({ tool });
       expect(answer).toMatchObject({ status: CallStatus.OK, replayed: false });
@@ -44,7 +44,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
   );
 
   it('records an UNKNOWN receipt for a destructive tool, which never runs again', async () => {
-    await dieDuring({});
+    await crashDuring({});
     const answer = await fixture.call();
     expect(answer).toMatchObject({
       status: CallStatus.UNKNOWN,
@@ -66,7 +66,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
 
   it('counts a call once for any number of attempts (TG-2)', async () => {
     const writ = { maxToolCalls: 2 };
-    await dieDuring({ tool: 'charge', writ });
+    await crashDuring({ tool: 'charge', writ });
     await fixture.call({ tool: 'charge', writ });
     expect(await fixture.call({ tool: 'charge', callId: 'op-2', writ })).toMatchObject({
       status: CallStatus.OK,
@@ -77,7 +77,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
   });
 
   it('requires an unexpired writ to run a tool again', async () => {
-    await dieDuring({ tool: 'charge' });
+    await crashDuring({ tool: 'charge' });
     await expect(fixture.call({ tool: 'charge', ttlMs: -1 })).rejects.toMatchObject({
       reason: 'WRIT_EXPIRED',
     });
@@ -85,7 +85,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
   });
 
   it('settles an idempotent call as UNKNOWN on VoidWrit, without another execution (TG-8)', async () => {
-    await dieDuring({ tool: 'charge' });
+    await crashDuring({ tool: 'charge' });
     const voided = await fixture.asSupervisor.voidWrit({ call: keyOf() });
     expect(voided.state).toBe(VoidState.RECEIPT);
     expect((await fixture.receipt(voided.receipt)).claims.status).toBe(CallStatus.UNKNOWN);
@@ -97,7 +97,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
   });
 
   it('settles a read-only call as ERROR on VoidWrit', async () => {
-    await dieDuring({ tool: 'look' });
+    await crashDuring({ tool: 'look' });
     const voided = await fixture.asSupervisor.voidWrit({ call: keyOf() });
     expect(voided.state).toBe(VoidState.RECEIPT);
     expect((await fixture.receipt(voided.receipt)).claims).toMatchObject({

@@ -236,17 +236,17 @@ class RunningFixture implements Fixture {
     await this.start();
     // Waits until the calls of the crashed replica are recovered; another replica recovers them only after it has
     // declared the crashed replica dead.
-    await expect.poll(() => this.#leftBy(id)).toBe(0);
+    await expect.poll(() => this.#unrecoveredCallsOf(id)).toBe(0);
   }
 
   /** Number of calls that a dead process owned and that have not been recovered. */
-  async #leftBy(owner: string): Promise<number> {
-    const left = this.gateway.store.db
+  async #unrecoveredCallsOf(owner: string): Promise<number> {
+    const unrecovered = this.gateway.store.db
       .selectFrom('calls')
       .select('call_id')
       .where('owner', '=', owner)
       .where('state', '=', 'intent');
-    return (await left.execute()).length;
+    return (await unrecovered.execute()).length;
   }
 
   receipt(token: string): ReturnType<typeof readReceipt> {

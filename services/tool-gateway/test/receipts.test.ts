@@ -135,7 +135,7 @@ describe('calls without a matching writ (TG-1)', () => {
       },
     });
     try {
-      // Rows of a version that accepted any replica name in a service token.
+      // Rows written by a version that accepted any replica name in a service token.
       const names = { 'op-1': 'w'.repeat(129), 'op-2': 'w1\u0001', 'op-3': '\ud83d\ude00' };
       await fixture.gateway.store.transaction(async (trx) => {
         for (const [call_id, presented_by] of Object.entries(names)) {

@@ -22,14 +22,14 @@ const TIMEOUT_MS = 300_000 + schedulesOf(0.1) * 5_000;
 
 /** Makes the database reject a second attempt at a destructive call and a call above max_tool_calls (TG-1, TG-2). */
 async function guard({ dialect, transaction }: Pick<GatewayStore, 'dialect' | 'transaction'>) {
-  const executed = `(select count(*) from calls where tenant = new.tenant and run_id = new.run_id
+  const aboveLimit = `(select count(*) from calls where tenant = new.tenant and run_id = new.run_id
     and state not in ('refused', 'burnt')) > ${MAX_TOOL_CALLS}`;
-  const isTwice = `new.side_effect = 'destructive' and new.attempts > 1`;
+  const repeated = `new.side_effect = 'destructive' and new.attempts > 1`;
   await transaction(async (trx) => {
     if (dialect === 'sqlite') {
       for (const [event, when] of [
-        ['insert', executed],
-        ['update', isTwice],
+        ['insert', aboveLimit],
+        ['update', repeated],
       ]) {
         const text = `create trigger guard_${event} after ${event} on calls when ${when}
           begin select raise(abort, 'a call too many'); end`;
@@ -38,8 +38,8 @@ async function guard({ dialect, transaction }: Pick<GatewayStore, 'dialect' | 't
       return;
     }
     const body = `begin
-      if ${isTwice} then raise exception 'second attempt at %', new.call_id; end if;
-      if ${executed} then raise exception 'max_tool_calls of % exceeded', new.run_id; end if;
+      if ${repeated} then raise exception 'second attempt at %', new.call_id; end if;
+      if ${aboveLimit} then raise exception 'max_tool_calls of % exceeded', new.run_id; end if;
       return null; end`;
     await sql`create function guard_calls() returns trigger language plpgsql as ${sql.lit(body)}`.execute(
       trx,
@@ -51,7 +51,7 @@ async function guard({ dialect, transaction }: Pick<GatewayStore, 'dialect' | 't
 
 /** Records every execution of a tool, by tenant. */
 class World {
-  readonly #runs = new Map<string, ToolInvocation[]>();
+  readonly #executions = new Map<string, ToolInvocation[]>();
 
   readonly run = (invocation: ToolInvocation): void => {
     this.of(invocation.tenant).push(invocation);
@@ -59,9 +59,9 @@ class World {
 
   /** Returns the executions for a tenant, in order. */
   of(tenant: string): ToolInvocation[] {
-    const runs = this.#runs.get(tenant) ?? [];
-    this.#runs.set(tenant, runs);
-    return runs;
+    const executions = this.#executions.get(tenant) ?? [];
+    this.#executions.set(tenant, executions);
+    return executions;
   }
 }
 
@@ -75,7 +75,7 @@ interface Call {
 class Calls {
   readonly #gateways: ReplicaSet<CallReplica>;
   readonly #tenant: string;
-  readonly #runs: readonly ToolInvocation[];
+  readonly #executions: readonly ToolInvocation[];
   readonly #calls: Call[] = [];
   readonly #faultsBefore: number;
   /** Probability of a halt in each step; 0 in half of the schedules, so that no call in them is cancelled. */
@@ -86,7 +86,7 @@ class Calls {
     this.#faultsBefore = replicas.faults;
     this.#haltChance = seed % 2 === 0 ? 0 : 0.06;
     this.#tenant = `acme-${seed}`;
-    this.#runs = world.of(this.#tenant);
+    this.#executions = world.of(this.#tenant);
   }
 
   async prepare(): Promise<void> {
@@ -118,23 +118,23 @@ class Calls {
     for (const call of this.#calls) {
       const receipt = await this.#outcome(() => 0, call);
       expect(receipt).not.toBe('HALTED');
-      const runs = this.#runsOf(call).length;
+      const executions = this.#executionsOf(call).length;
       expect(await this.#outcome(() => 0.99, call)).toBe(receipt);
-      expect(this.#runsOf(call).length).toBe(runs);
+      expect(this.#executionsOf(call).length).toBe(executions);
     }
     for (const call of this.#calls) {
-      const runs = this.#runsOf(call);
-      if (call.tool === 'pay') expect(runs.length).toBeLessThanOrEqual(1);
-      expect(new Set(runs.map(({ idempotencyKey }) => idempotencyKey)).size).toBeLessThan(2);
+      const executions = this.#executionsOf(call);
+      if (call.tool === 'pay') expect(executions.length).toBeLessThanOrEqual(1);
+      expect(new Set(executions.map(({ idempotencyKey }) => idempotencyKey)).size).toBeLessThan(2);
       const { row } = await this.#execute(() => 0, call);
-      if (row.state === 'ok') expect(runs.length).toBeGreaterThan(0);
-      if (row.state === 'refused') expect(runs.length).toBe(0);
-      else if (isUndisturbed) expect([row.state, runs.length]).toEqual(['ok', 1]);
+      if (row.state === 'ok') expect(executions.length).toBeGreaterThan(0);
+      if (row.state === 'refused') expect(executions.length).toBe(0);
+      else if (isUndisturbed) expect([row.state, executions.length]).toEqual(['ok', 1]);
     }
   }
 
-  #runsOf({ runId, callId }: Call): ToolInvocation[] {
-    return this.#runs.filter((run) => run.runId === runId && run.callId === callId);
+  #executionsOf({ runId, callId }: Call): ToolInvocation[] {
+    return this.#executions.filter((each) => each.runId === runId && each.callId === callId);
   }
 
   async #execute(random: () => number, { runId, callId, tool }: Call): Promise<ExecutedCall> {
@@ -162,7 +162,8 @@ class Calls {
     const order = { orderId, scope, cause: 1, reason: 'Stop.', orderedBy: 'mia' };
     const freeze = (replica: CallReplica) => replica.freezes.freeze({ order: order as never });
     await this.#gateways.request(random, freeze);
-    const started = () => this.#runs.map(({ runId, callId, tool }) => `${runId}/${callId} ${tool}`);
+    const started = () =>
+      this.#executions.map(({ runId, callId, tool }) => `${runId}/${callId} ${tool}`);
     const before = started();
     const calls = Array.from({ length: 3 }, (_, n) => {
       // Uses a new run, because a call above max_tool_calls is refused before freezes are read.

@@ -24,7 +24,7 @@ export class World {
   /** Executes a tool; called by the tools of modules/world-tools.ts. */
   async run(tool: string, args: JsonObject, call: ToolCall): Promise<unknown> {
     this.executions.push({ tool, args, call });
-    for (const look of this.#watchers) look();
+    for (const check of this.#watchers) check();
     const behaviour = this.#behaviours.get(tool);
     return behaviour === undefined ? { status: 'ok', tool } : await behaviour(args, call);
   }
@@ -37,13 +37,13 @@ export class World {
   /** Resolves with the `count`th execution. */
   async executed(count: number): Promise<Execution> {
     const { promise, resolve } = Promise.withResolvers<Execution>();
-    const look = () => {
+    const check = () => {
       const found = this.executions[count - 1];
       if (found !== undefined) resolve(found);
     };
-    this.#watchers.add(look);
-    look();
-    return await promise.finally(() => this.#watchers.delete(look));
+    this.#watchers.add(check);
+    check();
+    return await promise.finally(() => this.#watchers.delete(check));
   }
 }
 

@@ -8,5 +8,5 @@ export interface AnswerReview {
   readonly endsRun: boolean;
 }
 
-/** Below the five minutes after which clients and load balancers close a connection without data. */
+/** `holdMs` is below the five minutes after which clients and load balancers close a connection without data. */
 export const REVIEW_DEFAULTS = { holdMs: 280_000, maxRefusals: 3 } as const;

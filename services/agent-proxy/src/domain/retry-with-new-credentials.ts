@@ -29,7 +29,7 @@ export function needsNewWrit(error: unknown): boolean {
   return reason === 'WRIT_EXPIRED' || (reason === 'WRIT_INVALID' && isKeyUnknown(error));
 }
 
-/** Whether the service does not know the key that signed a token, writ or receipt, or not yet. */
+/** Whether the service does not know, or does not know yet, the key that signed a token, writ or receipt. */
 export function isKeyUnknown({ metadata }: WritError): boolean {
   return metadata.check === 'kid';
 }

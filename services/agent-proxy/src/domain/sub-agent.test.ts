@@ -26,7 +26,7 @@ it('reads the task of a sub-agent from the user messages, in each dialect (AP-6)
   expect(taskOf({ messages: [{ role: 'user', content: parts }] })).toBe('Find it.');
   expect(taskOf({ input: 'Find it.' })).toBe('Find it.');
   expect(taskOf({ input: [{ role: 'user', content: parts }] })).toBe('Find it.');
-  // As Claude Code and Codex send it: their own context comes first.
+  // Claude Code and Codex send their own context before the task.
   const context = { type: 'text', text: '<system-reminder>' };
   expect(taskOf({ messages: [{ role: 'user', content: [context, ...parts] }] })).toBe(
     'Find it.\n<system-reminder>',

@@ -9,8 +9,8 @@ import type { WebRequest } from '@writ/rpc/edge';
  */
 export function assertHost({ headers }: WebRequest, hosts: readonly string[]): void {
   const host = hostOf(headers.host ?? String(headers[':authority'] ?? ''));
-  const isHere = host === 'localhost' || isIP(host) !== 0;
-  const isAllowed = hosts.length === 0 ? isHere : hosts.some((each) => hostOf(each) === host);
+  const isDefault = host === 'localhost' || isIP(host) !== 0;
+  const isAllowed = hosts.length === 0 ? isDefault : hosts.some((each) => hostOf(each) === host);
   if (headers.origin === undefined && isAllowed) return;
   const message =
     headers.origin === undefined

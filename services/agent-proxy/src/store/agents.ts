@@ -77,10 +77,10 @@ export async function saveAgent(
     .execute();
 }
 
-/** Number of agents that {@link unusedAgents} returns at most. */
+/** Maximum number of agents that {@link unusedAgents} returns. */
 export const UNUSED_PAGE = 200;
 
-/** Where a page of unused agents begins. */
+/** Position after which a page of unused agents begins. */
 export type UnusedPosition = Pick<AgentRow, 'used_at' | 'run_id' | 'instance'>;
 
 /** Position before the first agent. */

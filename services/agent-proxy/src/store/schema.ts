@@ -77,7 +77,7 @@ const toolCalls = table('tool_calls', {
     digest: column.text(),
     /** Number of the call among equal calls, from 1. */
     number: column.integer(),
-    /** The approval that it waits for, or waited for; `outcome` after an unknown outcome; null without one. */
+    /** Id of the approval that the call waits or waited for; `outcome` after an unknown outcome; null otherwise. */
     approval_id: column.text().nullable(),
     /**
      * Time of the decision on its approval, or of the cancellation of its task; null before that, and without an

@@ -14,8 +14,8 @@ interface ShownTask {
 }
 
 /**
- * Returns one line about a wait for display to persons. It contains no arguments, because only the approver may see
- * them.
+ * Returns one line that tells persons what a call waits for. It contains no arguments, because only the approver may
+ * see them.
  */
 export function waitText({ tool }: ToolCallRow, approvalId: string): string {
   return approvalId === UNKNOWN_OUTCOME

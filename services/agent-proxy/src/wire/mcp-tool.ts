@@ -34,21 +34,21 @@ function inputSchemaOf({ inputSchemaJson }: ToolDefinition): Tool['inputSchema']
     .map(([name]) => name);
   const names = Array.isArray(required) ? required : [];
   return {
-    ...(unmarked(schema) as JsonObject),
+    ...(withoutPlatformKeywords(schema) as JsonObject),
     ...(names.length > 0 && { required: names.filter((name) => !fillable.includes(String(name))) }),
     type: 'object',
   } as Tool['inputSchema'];
 }
 
-function unmarked(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(unmarked);
+function withoutPlatformKeywords(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutPlatformKeywords);
   if (!isJsonObject(value)) return value;
-  const isMark = (name: string, inner: JsonValue) =>
+  const isPlatformKeyword = (name: string, inner: JsonValue) =>
     (name === 'fillable' && typeof inner === 'boolean') ||
     (name === 'decimals' && typeof inner === 'number');
   return Object.fromEntries(
     Object.entries(value).flatMap(([name, inner]) =>
-      isMark(name, inner) ? [] : [[name, unmarked(inner)]],
+      isPlatformKeyword(name, inner) ? [] : [[name, withoutPlatformKeywords(inner)]],
     ),
   );
 }

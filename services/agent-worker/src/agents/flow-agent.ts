@@ -64,7 +64,7 @@ function shown({ agent, text }: Answer): string {
   return `${agent}: ${text}`;
 }
 
-/** A failed stage stops the flow. */
+/** Returns how the agent stops after a failed stage. */
 function stopFor(agent: string, outcome: Exclude<HandoffOutcome, { kind: 'replied' }>) {
   switch (outcome.kind) {
     case 'refused':
@@ -98,7 +98,7 @@ export type Stage = readonly string[];
 
 /**
  * Reads the stages of a flow from its manifest's options: `steps` is a list of agents, or of `{
- * parallel: [agents] }`. Returns an error message when it is invalid.
+ * parallel: [agents] }`. Returns an error message when `steps` is invalid.
  */
 function flowPlan({ options, subAgents }: AgentManifest): readonly Stage[] | string {
   const { steps } = options;

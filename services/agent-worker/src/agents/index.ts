@@ -58,7 +58,7 @@ export function agentCode(
     },
     factoryOf(kind, name, version) {
       const factory = unversioned(kind);
-      // Later code may give versions to built-in kinds; this code cannot continue such agents.
+      // A later release may version built-in kinds; this release cannot continue such agents.
       if (factory !== undefined) return version === '' ? factory : undefined;
       const definition = definitionsOf(kind, name).find((each) => versionOf(each) === version);
       return definition && ((manifest, id) => createCustomAgent(definition, manifest, id));

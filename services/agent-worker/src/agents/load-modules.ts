@@ -28,7 +28,7 @@ interface Export {
   readonly defineFunction: string;
   readonly isDefinition: (value: object) => boolean;
   /** Names that modules cannot use. */
-  readonly taken: readonly string[];
+  readonly reserved: readonly string[];
 }
 
 const EXPORTS: Readonly<Record<keyof AgentModules, Export>> = {
@@ -36,25 +36,25 @@ const EXPORTS: Readonly<Record<keyof AgentModules, Export>> = {
     what: 'agent',
     defineFunction: 'defineAgent',
     isDefinition: (value) => isFunction(value, 'run') && hasVersion(value),
-    taken: [],
+    reserved: [],
   },
   middleware: {
     what: 'middleware',
     defineFunction: 'defineMiddleware',
     isDefinition: (value) => middlewareLevels.some((level) => isFunction(value, level)),
-    taken: middlewareLevels.flatMap((level) => Object.keys(MIDDLEWARE_OPTIONS[level])),
+    reserved: middlewareLevels.flatMap((level) => Object.keys(MIDDLEWARE_OPTIONS[level])),
   },
   strategies: {
     what: 'strategy',
     defineFunction: 'defineStrategy',
     isDefinition: (value) => isFunction(value, 'create'),
-    taken: Object.keys(STRATEGY_OPTIONS),
+    reserved: Object.keys(STRATEGY_OPTIONS),
   },
   historyProviders: {
     what: 'history provider',
     defineFunction: 'defineHistoryProvider',
     isDefinition: (value) => isFunction(value, 'create'),
-    taken: [],
+    reserved: [],
   },
 };
 const NAMES = Object.keys(EXPORTS) as (keyof AgentModules)[];
@@ -115,10 +115,10 @@ function addAll(
   { module, name, list }: ExportedList,
   problems: string[],
 ): void {
-  const { what, defineFunction, isDefinition, taken } = EXPORTS[name];
-  const isOne = (value: unknown): value is { readonly name: string } =>
+  const { what, defineFunction, isDefinition, reserved } = EXPORTS[name];
+  const isValid = (value: unknown): value is { readonly name: string } =>
     typeof value === 'object' && value !== null && isNamed(value) && isDefinition(value);
-  if (!Array.isArray(list) || !list.every(isOne)) {
+  if (!Array.isArray(list) || !list.every(isValid)) {
     problems.push(
       `the module ${module} exports "${name}", which is not a list of ${defineFunction} results.`,
     );
@@ -130,7 +130,7 @@ function addAll(
   }
   for (const definition of list) {
     const { name: id } = definition;
-    if (taken.includes(id)) {
+    if (reserved.includes(id)) {
       problems.push(`${module} defines the ${what} ${id}, which is built in; choose another name.`);
     } else if (known.has(id)) {
       problems.push(

@@ -9,7 +9,7 @@ const ajv = new Ajv2020({ useDefaults: true, strict: true });
  * The reader throws InvalidRequestError INVALID_MIDDLEWARE_OPTIONS naming the option.
  */
 export function optionsReader<T>(
-  whose: string,
+  name: string,
   { properties, required = [] }: OptionsSchema,
 ): (options: JsonObject) => T {
   const schema = { type: 'object', additionalProperties: false, properties, required };
@@ -19,7 +19,7 @@ export function optionsReader<T>(
     const fits = compiled;
     const options: unknown = structuredClone(given);
     if (fits(options)) return options;
-    const sentence = ajv.errorsText(fits.errors, { dataVar: `options of ${whose}` });
-    throw new InvalidRequestError('INVALID_MIDDLEWARE_OPTIONS', `${sentence}.`, { field: whose });
+    const sentence = ajv.errorsText(fits.errors, { dataVar: `options of ${name}` });
+    throw new InvalidRequestError('INVALID_MIDDLEWARE_OPTIONS', `${sentence}.`, { field: name });
   };
 }

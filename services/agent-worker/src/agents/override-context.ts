@@ -9,7 +9,7 @@ export function overrideContext(
     get: (target, name) => {
       if (Object.hasOwn(overrides, name)) return Reflect.get(overrides, name);
       const value: unknown = Reflect.get(target, name, target);
-      // Methods of a context use private fields, so that they must run on the context itself.
+      // Methods of a context use private fields, so they must run on the context itself.
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });

@@ -2,7 +2,7 @@
 const MAX_PART = 2_000;
 const MAX_TEXT = 8_000;
 
-/** Joins the latest parts of a partial answer that fit; longer parts are cut (SB-4). */
+/** Joins the latest parts of a partial answer, up to MAX_TEXT characters; truncates each part to MAX_PART (SB-4). */
 export function partialText(parts: readonly string[]): string {
   const kept: string[] = [];
   let length = 0;

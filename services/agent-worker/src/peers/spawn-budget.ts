@@ -64,8 +64,8 @@ export function createSpawnBudgetPeer(
     },
     async *watchPauses(tenants, call) {
       const watched = tenants.slice(-MAX_IN_REQUEST);
-      for await (const moved of client.watchPauses({ tenants: watched }, call)) {
-        const { tenant, runId, change } = moved;
+      for await (const event of client.watchPauses({ tenants: watched }, call)) {
+        const { tenant, runId, change } = event;
         yield { tenant, runId, instance: change?.agent?.instance ?? '' };
       }
     },

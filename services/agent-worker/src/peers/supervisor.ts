@@ -74,8 +74,8 @@ export interface SupervisorPeer {
   /** Requests a decision; a repeated call returns the recorded decision (SV-1). */
   reviewAction(call: ReviewCall, options: CallOptions): Promise<Decision>;
   /**
-   * Returns the current decision, with a new writ if it approves a tool call of an agent that has not ended and is not
-   * halted.
+   * Returns the current decision, with a new writ if it approves a tool call. The supervisor rejects the request of an
+   * agent that has ended, is paused or is halted.
    */
   getDecision(callId: string, options: CallOptions): Promise<Decision>;
   /** Reviews a delegation and creates its child; a repeated call returns the same child (SUP-9). */

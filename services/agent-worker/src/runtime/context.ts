@@ -34,7 +34,7 @@ import { PeerRefusal, type Stop, Stopped, type Unwinding } from './unwinding.ts'
 /** Default timeout of an ask (AG-3). */
 const ASK_TIMEOUT_MS = 120_000;
 
-/** Maximum length of the message of a log entry in its event, in characters. */
+/** Maximum length of a log message in the event of the log entry, in characters. */
 const MAX_LOG_MESSAGE = 128;
 
 /** The context of an agent for one lease (RT-1). */
@@ -199,8 +199,8 @@ export class RuntimeContext implements AgentContext {
 
   async ask(child: AgentRef, timeoutMs?: number): Promise<Reply> {
     const entry = this.manifest.subAgents.find(({ name }) => name === child.name);
-    const longest = timeoutMs ?? entry?.askTimeoutMs ?? ASK_TIMEOUT_MS;
-    return await this.#operations.guarded(() => ask(this.#scope, child, longest));
+    const askTimeoutMs = timeoutMs ?? entry?.askTimeoutMs ?? ASK_TIMEOUT_MS;
+    return await this.#operations.guarded(() => ask(this.#scope, child, askTimeoutMs));
   }
 
   async handOff(agent: string, task: string, options: SpawnOptions = {}): Promise<HandoffOutcome> {

@@ -24,13 +24,13 @@ export async function execute(
   }
   session.check();
   await commits.beforeEffect();
-  const order = await presentableWrit(scope, decision, callId);
+  const current = await presentableWrit(scope, decision, callId);
   session.note({ type: 'tool_called' });
   progress.publishState(session.status.state);
   const outcome = await stopOnRefusal('execution', callId, () =>
-    calls.call({ renewWrit: () => order.renew(), timeoutMs: toolTimeoutMs }, (options) =>
+    calls.call({ renewWrit: () => current.renew(), timeoutMs: toolTimeoutMs }, (options) =>
       peers.toolGateway.callTool(
-        { callId, action, writ: order.writ, step: steps.current, agent: session.lease },
+        { callId, action, writ: current.writ, step: steps.current, agent: session.lease },
         options,
       ),
     ),
@@ -60,7 +60,7 @@ export async function stopOnRefusal<T>(
 /** Returns the writ of a decision, renewed when it has expired (TG-1). */
 async function presentableWrit(scope: RunScope, decision: Decision, callId: string) {
   const { calls, peers, session } = scope;
-  const order = {
+  const current = {
     writ: decision.writ ?? '',
     async renew() {
       const fresh = await stopOnRefusal('execution', callId, () =>
@@ -70,12 +70,12 @@ async function presentableWrit(scope: RunScope, decision: Decision, callId: stri
       );
       // The decision contains a new writ even if the call was already executed; the gateway then returns the recorded
       // outcome.
-      order.writ = fresh.writ ?? order.writ;
+      current.writ = fresh.writ ?? current.writ;
     },
   };
   const now = session.meta.clock.now().getTime();
-  if (order.writ === '' || (decision.writExpiresAt ?? 0) <= now) await order.renew();
-  if (order.writ !== '') return order;
+  if (current.writ === '' || (decision.writExpiresAt ?? 0) <= now) await current.renew();
+  if (current.writ !== '') return current;
   throw new Stopped({
     stopReason: 'error:no_writ',
     phase: 'execution',

@@ -48,8 +48,8 @@ export interface CallTerms {
 const MAX_RENEWALS = 3;
 /**
  * Maximum number of retries of a call while the peer does not have the key of a receipt: four minutes on average with
- * the default back-off, which is longer than the replicas of the gateway need to read a rotated key. Without this limit,
- * an agent with an invalid receipt would end only at its deadline, and never without a deadline.
+ * the default back-off, which is longer than the replicas of the gateway need to read a rotated key. Without this
+ * limit, an agent with an invalid receipt would end only at its deadline or, without a deadline, never.
  */
 const MAX_RECEIPT_RETRIES = 100;
 /** Time before the run's deadline at which a call times out, in milliseconds. */

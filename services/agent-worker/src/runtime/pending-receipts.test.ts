@@ -65,7 +65,7 @@ describe('a batch of pending receipts', () => {
     expect(pending.peek().receipts).toEqual(['1', '2', '10']);
   });
 
-  it('is all that a replayed request removes, even if the replay reaches its calls later (RT-1, SV-7)', () => {
+  it('contains exactly the receipts that a replayed request removes, even those that the replay adds later (RT-1, SV-7)', () => {
     const live = waiting(3);
     const batch = live.peek();
     live.add('op-3', outcomeOf('receipt-3', 'x'));
@@ -85,7 +85,7 @@ describe('a batch of pending receipts', () => {
     expect(replay.peek().receipts).toEqual(['receipt-of-resolution']);
   });
 
-  it('of an entry of an earlier version is everything that was pending, outside of branches (RT-1)', () => {
+  it('contains everything pending when a journal entry of an earlier version is replayed outside of branches (RT-1)', () => {
     const pending = waiting(300);
     pending.replayed(undefined, '0-1');
     expect(pending.waiting).toHaveLength(300);

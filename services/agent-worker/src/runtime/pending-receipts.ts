@@ -63,9 +63,9 @@ export class PendingReceipts {
   }
 
   /**
-   * Returns the batch to attach to a call to the supervisor. Results of concurrent branches can exceed the limits of one
-   * request; later requests contain the others, each again with its receipt. When the agent ends before, the gateway
-   * still delivers the receipts, but the supervisor does not get their results.
+   * Returns the batch to attach to a call to the supervisor. Results of concurrent branches can exceed the limits of
+   * one request; later requests contain the remaining results, each with its receipt again. If the agent ends before
+   * these requests, the gateway still delivers the receipts, but the supervisor does not get their results.
    */
   peek(): ReceiptBatch {
     const ordered = this.#waiting.toSorted((a, b) => BY_OPERATION.compare(a.callId, b.callId));
@@ -92,9 +92,9 @@ export class PendingReceipts {
   }
 
   /**
-   * Removes the receipts and events of an acknowledged batch, except for receipts whose results did not fit. Returns the
-   * digests of the removed receipts, which the journal must keep with the response. A call has another receipt after a
-   * person has resolved its outcome.
+   * Removes the receipts and events of an acknowledged batch, except for receipts whose results did not fit. Returns
+   * the digests of the removed receipts, which the journal must keep with the response. A call_id would not identify a
+   * receipt, because a call gets a second receipt when a person resolves its outcome.
    */
   delivered({ receipts, observations, events }: ReceiptBatch): readonly string[] {
     this.#events = this.#events.filter((event) => !events.includes(event));
@@ -108,10 +108,10 @@ export class PendingReceipts {
   }
 
   /**
-   * Removes the receipts of a replayed request of `branch`. In another branch, the replay may reach one of these calls
-   * only later.
-   * @param digests what {@link delivered} returned; undefined for an entry of an earlier version, whose request contained
-   *   the receipts that were pending. Outside of branches, these are all receipts.
+   * Removes the receipts that a replayed request of `branch` delivered. Also makes {@link add} ignore these receipts,
+   * because the replay may reach their calls in other branches only later.
+   * @param digests what {@link delivered} returned; undefined for a journal entry of an earlier version, whose request
+   *   contained all receipts that were pending; outside of branches, the same receipts are pending in the replay
    */
   replayed(digests: readonly string[] | undefined, branch: string): void {
     if (digests === undefined) {

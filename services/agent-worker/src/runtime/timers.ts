@@ -8,8 +8,8 @@ import { claimBatch } from './leases/claim-batch.ts';
 const MAX_BATCH = 256;
 
 /**
- * Turns due timers into signals, in one transaction; each timer fires once, even with several workers (RT-3). On a
- * database that replicas share, a call fires only some of the due timers.
+ * Turns due timers into signals, in one transaction; each timer fires once, even with several workers (RT-3). One call
+ * may fire only some of the due timers.
  */
 export async function fireTimers(
   store: WorkerStore,

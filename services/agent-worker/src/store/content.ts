@@ -18,8 +18,8 @@ export async function deleteContent(
   instances?: readonly string[],
 ): Promise<void> {
   if (instances === undefined) await deleteRows(trx, run);
-  const most = instances?.length ?? 0;
-  for (let from = 0; from < most; from += MAX_INSTANCES) {
+  const count = instances?.length ?? 0;
+  for (let from = 0; from < count; from += MAX_INSTANCES) {
     await deleteRows(trx, run, instances?.slice(from, from + MAX_INSTANCES));
   }
   if (instances?.length !== 0) await deleteUnusedPayloads(trx, run);

@@ -19,8 +19,8 @@ export interface Subscriber extends AgentKey {
 }
 
 /**
- * Subscribes an agent to a topic of its tenant (AG-5); idempotent. Replaces the durable subscription that an ended run
- * of the agent in the session has left, and moves its unread items to this agent.
+ * Subscribes an agent to a topic of its tenant (AG-5); idempotent. Replaces the durable subscription of an ended run of
+ * the agent in the session, and moves the unread items of that subscription to this agent.
  */
 export async function insertFollow(
   trx: WorkerTransaction,
@@ -38,17 +38,17 @@ export async function insertFollow(
     )
     .executeTakeFirstOrThrow();
   if (inserted === 0n) return;
-  for (const left of await followsLeftBy(trx, follower, topic)) {
-    await moveItems(trx, left, follower, topic);
+  for (const ended of await endedFollowers(trx, follower, topic)) {
+    await moveItems(trx, ended, follower, topic);
     await trx
       .deleteFrom('follows')
-      .where((eb) => eb.and({ ...agentColumns(left), topic }))
+      .where((eb) => eb.and({ ...agentColumns(ended), topic }))
       .execute();
   }
 }
 
 /** Returns the ended agents whose durable subscription the follower continues. */
-async function followsLeftBy(
+async function endedFollowers(
   trx: WorkerTransaction,
   { tenant, sessionId, name }: Follower,
   topic: string,

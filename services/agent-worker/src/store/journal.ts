@@ -144,7 +144,7 @@ function readValue(text: string | null, key: AgentKey, position: number): unknow
   if (text !== null) return JSON.parse(text);
   throw new DataLossError(
     'JOURNAL_PAYLOAD_LOST',
-    `The journal of ${key.instance} has no payload for index ${position}.`,
+    `The journal of ${key.instance} has no payload for position ${position}.`,
     { agent: key.instance, position: String(position) },
   );
 }

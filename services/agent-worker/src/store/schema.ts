@@ -304,7 +304,7 @@ const rateLimits = table('rate_limits', {
   primaryKey: ['tenant', 'run_id', 'name'],
 });
 
-/** The latest permits of a rate limit; at most as many rows as the limit allows calls per period. */
+/** The latest permits of a rate limit: at most one row for each call that the limit allows per period. */
 const rateTurns = table('rate_turns', {
   columns: {
     tenant: column.text(),

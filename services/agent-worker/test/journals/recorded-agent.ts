@@ -56,7 +56,8 @@ export interface RecordedAgent {
 }
 
 /**
- * Returns the lines of a recording: for each agent, one line with its definition and one line for each journal entry.
+ * Returns the lines of a recording: for each agent, one line with everything but its entries, and one line for each
+ * journal entry.
  */
 export function linesOf(agents: readonly RecordedAgent[]): string {
   const lines = agents.flatMap(({ entries, ...head }) => [

@@ -155,7 +155,7 @@ async function restoreRows(
     argsDigest,
   }));
   await appendJournal(trx, { ...key, epoch: 1n }, entries, at);
-  await sendLeft(trx, key, signals, left);
+  await insertPendingSignals(trx, key, signals, left);
   if (!point.fromCheckpoint || checkpoint === undefined) return;
   const { items, state, receipts, ...place } = checkpoint;
   await appendItems(trx, key, 0, items);
@@ -172,7 +172,7 @@ async function restoreRows(
 }
 
 /** Stores the signals that the recorded agent consumed after `point`, so that they are already pending. */
-async function sendLeft(
+async function insertPendingSignals(
   trx: Transaction,
   { tenant, runId, instance }: { tenant: string; runId: string; instance: string },
   names: readonly string[],

@@ -16,7 +16,7 @@ const COUNTED_BYTES = 2_048;
 /** Detects when a stream exceeds the requested number of output tokens (EM-8). */
 export class OutputLimit {
   readonly #limit: bigint;
-  readonly #mostChunks: number;
+  readonly #maxChunks: number;
   #chunks = 0;
   #tokens = 0n;
   #uncounted = '';
@@ -25,7 +25,7 @@ export class OutputLimit {
   constructor(requested: bigint) {
     const { numerator, denominator, tokens } = TOLERANCE;
     this.#limit = (requested * numerator) / denominator + tokens;
-    this.#mostChunks = Number(requested) * CHUNKS_PER_TOKEN + MORE_CHUNKS;
+    this.#maxChunks = Number(requested) * CHUNKS_PER_TOKEN + MORE_CHUNKS;
   }
 
   /**
@@ -36,7 +36,7 @@ export class OutputLimit {
    */
   async exceedsWith(content: string): Promise<boolean> {
     this.#chunks += 1;
-    if (this.#chunks > this.#mostChunks) return true;
+    if (this.#chunks > this.#maxChunks) return true;
     this.#uncounted += content;
     this.#uncountedBytes += Buffer.byteLength(content);
     const isPossible = this.#tokens + BigInt(this.#uncountedBytes) > this.#limit;

@@ -7,7 +7,7 @@ import { bytesOf } from '../domain/chat/prompt-size.ts';
 const PIECE = 1_024;
 /** Limit of counted characters; above it, bytes count as tokens. */
 const MAX_COUNTED = 256 * 1_024;
-const PIECES_PER_TURN = 32;
+const PIECES_PER_YIELD = 32;
 
 /**
  * Counts the tokens of texts with a tokenizer that is similar to the tokenizers of current models. Splitting a text
@@ -25,7 +25,7 @@ export async function countTokens(texts: readonly string[]): Promise<bigint> {
     for (let from = 0; from < end; from += PIECE) {
       tokens += BigInt(count(text.slice(from, Math.min(end, from + PIECE)), PLAIN_TEXT));
       pieces += 1;
-      if (pieces % PIECES_PER_TURN === 0) await yieldToEventLoop();
+      if (pieces % PIECES_PER_YIELD === 0) await yieldToEventLoop();
     }
     left -= end;
     tokens += bytesOf([text.slice(end)]);

@@ -30,7 +30,7 @@ function readCall(request: GenerateRequest, call: CallContext): CallRequest {
   const { tenant, runId, agent, priority, models } = requireAgent(call);
   const { epoch = 0n, slotGrant } = call.caller;
   const { native } = request;
-  const asked = native && readNativeRequest(native);
+  const nativeRequest = native && readNativeRequest(native);
   return {
     tenant,
     runId,
@@ -42,8 +42,8 @@ function readCall(request: GenerateRequest, call: CallContext): CallRequest {
     priority: slotGrant?.priority ?? priority,
     tokenModels: models,
     model: request.model,
-    chat: asked?.chat ?? readChatRequest(request),
-    maxOutputTokens: request.maxOutputTokens ?? asked?.maxOutputTokens,
+    chat: nativeRequest?.chat ?? readChatRequest(request),
+    maxOutputTokens: request.maxOutputTokens ?? nativeRequest?.maxOutputTokens,
     fit: request.fit === Fit.SHRINK ? 'shrink' : 'refuse',
     timeoutMs: request.timeout === undefined ? undefined : durationMs(request.timeout),
     step: request.step,
@@ -60,10 +60,10 @@ function readCall(request: GenerateRequest, call: CallContext): CallRequest {
  * repeat of the call.
  */
 function digestOf(request: GenerateRequest): string {
-  const asked = clone(GenerateRequestSchema, request);
-  asked.deltas = false;
-  asked.after = [];
-  delete asked.timeout;
-  delete asked.disconnectGrace;
-  return requestDigest(GenerateRequestSchema, asked);
+  const digested = clone(GenerateRequestSchema, request);
+  digested.deltas = false;
+  digested.after = [];
+  delete digested.timeout;
+  delete digested.disconnectGrace;
+  return requestDigest(GenerateRequestSchema, digested);
 }

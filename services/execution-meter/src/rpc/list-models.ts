@@ -6,8 +6,8 @@ import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { RpcContext } from './rpc-context.ts';
 
 /**
- * Lists the usable aliases of the catalog: for a call with an agent token, from agent-worker or agent-proxy, only the
- * aliases that the token allows; for the supervisor all.
+ * Lists the usable aliases of the catalog. A caller with an agent token (agent-worker, agent-proxy) receives only the
+ * aliases that the token allows; the supervisor receives all.
  */
 export function listModels({
   catalog,

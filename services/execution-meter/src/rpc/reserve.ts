@@ -12,7 +12,7 @@ import type { RpcContext } from './rpc-context.ts';
 
 const DEFAULT_TTL_MS = 60_000;
 
-/** Reserves budget on every level, or fails with the first cap that it exceeds (EM-3). */
+/** Reserves budget on every level, or fails with the first cap that the reservation would exceed (EM-3). */
 export function reserve(context: RpcContext): Handlers<typeof ExecutionMeterService>['reserve'] {
   return async (request, { traceparent }) => {
     const { callId, tokens, costNanoUsd: cost, turns, ttl } = request;

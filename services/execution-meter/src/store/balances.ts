@@ -187,9 +187,9 @@ export function tenantCaps(
 export interface SetCaps {
   readonly tenant: string;
   readonly level: 'run' | 'session' | TenantLevel;
-  /** Set only if `level` is the level that this id identifies; otherwise empty. */
+  /** Set only if `level` is `session`; otherwise empty. */
   readonly sessionId: string;
-  /** Set only if `level` is the level that this id identifies; otherwise empty. */
+  /** Set only if `level` is `run`; otherwise empty. */
   readonly runId: string;
   /** Undefined removes caps that were set. */
   readonly caps: Caps | undefined;
@@ -257,7 +257,7 @@ export async function addToLevels(
 }
 
 /** Caches the account of a level that this transaction has just written. */
-export function keepBalance(trx: MeterTransaction, id: string, balance: Balance): void {
+export function cacheBalance(trx: MeterTransaction, id: string, balance: Balance): void {
   cache.set(trx, id, balance);
 }
 

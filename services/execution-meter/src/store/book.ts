@@ -59,7 +59,7 @@ export interface Booked {
   readonly entry: StoredEntry | undefined;
   /** The cap that refused the booking; nothing was written. */
   readonly refusal?: Breach;
-  /** The cap that a settlement of these events exceeds. */
+  /** The first cap that the settled amount exceeds; set only if these events increase the settled amount. */
   readonly exceeded?: Breach;
 }
 

@@ -2,7 +2,7 @@ import { type Caps, DIMENSIONS } from '../domain/ledger/amount.ts';
 import { type Balance, emptyBalance } from '../domain/ledger/balance.ts';
 import { sessionCapsAfter } from '../domain/ledger/session-caps.ts';
 import { capColumns, insertLevels, insertRun, updateCaps } from './balance-rows.ts';
-import { isTenantLevel, keepBalance } from './balances.ts';
+import { cacheBalance, isTenantLevel } from './balances.ts';
 import { type LevelsKey, rowIds, sliceIds } from './level-ids.ts';
 import type { MeterTransaction } from './meter-store.ts';
 import { AllSlicesRequired, type SliceAccess } from './slices/slice-access.ts';
@@ -68,11 +68,11 @@ export async function openLevels(
     else if (level === 'session' && inserted.has(ids[level])) {
       // Keeps the sums, because other slices of the session may already have rows.
       const created = { ...balance, caps: caps.session };
-      keepBalance(trx, ids[level], created);
+      cacheBalance(trx, ids[level], created);
       after.push(created);
     } else if (inserted.has(ids[level])) {
       const empty = emptyBalance(level, caps[level]);
-      keepBalance(trx, ids[level], empty);
+      cacheBalance(trx, ids[level], empty);
       after.push(empty);
     } else {
       const next = level === 'session' ? sessionCapsAfter(balance, opened.session) : opened[level];
@@ -92,7 +92,7 @@ async function setCaps(
   if (caps === undefined || !differs(before, caps)) return before;
   await updateCaps(trx, { id, ...capColumns(caps) });
   const after = { ...before, caps };
-  keepBalance(trx, id, after);
+  cacheBalance(trx, id, after);
   return after;
 }
 

@@ -32,7 +32,7 @@ export async function setRunCaps(trx: MeterTransaction, request: SetCaps): Promi
  * Returns the account of a run.
  * @throws NotFoundError TAB_NOT_FOUND
  */
-export async function readRun(db: MeterReader, run: RunId): Promise<Balance> {
+export async function readRun(db: MeterReader, run: RunKey): Promise<Balance> {
   const row = await db
     .selectFrom('balances')
     .selectAll()
@@ -42,9 +42,9 @@ export async function readRun(db: MeterReader, run: RunId): Promise<Balance> {
   throw new NotFoundError('TAB_NOT_FOUND', `Run ${run.runId} has no tab.`, { run_id: run.runId });
 }
 
-type RunId = Pick<SetCaps, 'tenant' | 'runId'>;
+type RunKey = Pick<SetCaps, 'tenant' | 'runId'>;
 
-function runRowId(run: RunId): string {
+function runRowId(run: RunKey): string {
   return rowIds({ ...run, instance: '', sessionId: '', day: '' }).run;
 }
 

@@ -66,7 +66,7 @@ function readMessage(
         throw invalidField(
           'INVALID_MESSAGE',
           `${field}.parts[${index}].image.url`,
-          'must be an https or data URL',
+          'must be an https or data:image URL',
         );
       }
       if (read !== undefined && PARTS[role].includes(read.type)) return read;

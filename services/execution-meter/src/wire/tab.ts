@@ -38,7 +38,7 @@ export const LEVELS: Readonly<Record<Level, BudgetLevel>> = {
 };
 
 /**
- * Returns the key of a tab. Request validation ensures that it is present, except in GetTab.
+ * Returns the key of a tab. Request validation ensures that `tab` is present, except in GetTab.
  * @throws InvalidRequestError TAB_REQUIRED
  */
 export function agentKey(tab: TabKey | undefined): AgentKey {

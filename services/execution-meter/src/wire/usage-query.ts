@@ -72,8 +72,8 @@ function filterOf(request: QueryUsageRequest): UsageFilter {
 /** Reads a page token, which is valid only for the query that returned it. */
 function readToken(token: string, queryDigest: string): number {
   if (token === '') return 0;
-  const [asked, offset = ''] = token.split('.');
-  if (asked === queryDigest && /^\d{1,9}$/.test(offset)) return Number(offset);
+  const [digest, offset = ''] = token.split('.');
+  if (digest === queryDigest && /^\d{1,9}$/.test(offset)) return Number(offset);
   throw new InvalidRequestError(
     'INVALID_PAGE_TOKEN',
     'page_token must be a next_page_token of the same query.',

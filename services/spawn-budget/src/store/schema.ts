@@ -10,7 +10,7 @@ export const pools = table('pools', {
     stamp: column.text(),
     /** Session of the run, for events; empty when it is unknown. */
     session_id: column.text(),
-    /** Instance; empty when the run was closed before its pool was opened. */
+    /** Instance of the root; empty if the run ended before its pool was opened. */
     root: column.text(),
     max_agents: column.integer(),
     allow_preempt: column.boolean(),

@@ -174,13 +174,13 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
       return events;
     },
     async awaitEnd(requestId, { tenant, runId, instance }, stopReason) {
-      const one = { requestId, tenant, runId, agentInstance: instance, stopReason };
-      const { hasEnded, events } = await client.cancel({ ...one, awaitEnd: true });
+      const request = { requestId, tenant, runId, agentInstance: instance, stopReason };
+      const { hasEnded, events } = await client.cancel({ ...request, awaitEnd: true });
       return hasEnded ? events : undefined;
     },
     async cancelAgent({ requestId, tenant, runId, instance, stopReason, recordedEvents }) {
-      const one = { requestId, tenant, runId, agentInstance: instance, stopReason };
-      return (await client.cancel({ ...one, recordedEvents: [...recordedEvents] })).events;
+      const request = { requestId, tenant, runId, agentInstance: instance, stopReason };
+      return (await client.cancel({ ...request, recordedEvents: [...recordedEvents] })).events;
     },
     async findAgents(agents) {
       const keys = agents.map(({ instance: agentInstance, ...run }) => ({ ...run, agentInstance }));

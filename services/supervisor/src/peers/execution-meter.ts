@@ -37,7 +37,7 @@ export const FREEZE_TIMEOUT_MS = 35_000;
 export const HALT_TIMEOUT_MS = 5_000;
 
 /** A closed tab with the encoded events of the last calls of its agent. */
-export interface LastOfTab {
+export interface CloseTabResult {
   readonly tab: ClosedTab;
   readonly events: readonly Uint8Array[];
 }
@@ -59,12 +59,12 @@ export interface ExecutionMeterPeer {
    * Closes an agent's tab; returns it with the encoded events of its last calls.
    * @throws NotFoundError TAB_NOT_FOUND
    */
-  closeTab(requestId: string, agent: AgentKey): Promise<LastOfTab>;
+  closeTab(requestId: string, agent: AgentKey): Promise<CloseTabResult>;
   /**
    * Closes an agent's tab, unless the tab has an open reservation or a call in flight; returns undefined if the tab
    * stays open.
    */
-  closeSettledTab(requestId: string, agent: AgentKey): Promise<LastOfTab | undefined>;
+  closeSettledTab(requestId: string, agent: AgentKey): Promise<CloseTabResult | undefined>;
   /** Returns a page of the agents with an open tab, by tenant, run and agent (BD-3). */
   openTabs(page: OpenPage<AgentKey>): Promise<AgentKey[]>;
   /**

@@ -34,7 +34,7 @@ export type SlotAnswer =
 export interface SpawnBudgetPeer {
   /** Opens a run's pool with the root in its first slot; returns the slot grant of the root. */
   openPool(requestId: string, run: RunRow): Promise<string>;
-  /** Acquires a slot for a child; returns the message of the cap if no slot is available (SB-2). */
+  /** Acquires a slot for a child; returns spawn-budget's error message if a cap is reached (SB-2). */
   acquire(requestId: string, child: AgentRow): Promise<SlotAnswer>;
   /**
    * Releases an agent's slot; returns the agents that received the slot and were resumed. Does nothing for an unknown

@@ -26,7 +26,7 @@ const UNKNOWN_TOOL_INTERVAL_MS = 250;
 /**
  * Caches the latest tool listing of the gateway and revalidates it by registry version. While the gateway is
  * unreachable the cached definitions are used, because the gateway checks the digest of the definition again before it
- * executes. Without any listing, tool calls cannot be reviewed (SYS-4).
+ * executes the tool. Without any listing, tool calls cannot be reviewed (SYS-4).
  */
 export class ToolCache {
   readonly #list: ListRegistry;
@@ -57,7 +57,7 @@ export class ToolCache {
    */
   async current(wanted?: string): Promise<ToolListing> {
     if (this.#isOlderThan(FRESH_MS)) await this.#refresh(FRESH_MS);
-    if (this.#listing === undefined) throw this.#failure ?? unknownTools();
+    if (this.#listing === undefined) throw this.#failure ?? toolListUnavailable();
     const known = wanted === undefined || this.#listing.tools.has(wanted);
     if (!known && this.#isOlderThan(UNKNOWN_TOOL_INTERVAL_MS)) {
       await this.#refresh(UNKNOWN_TOOL_INTERVAL_MS);
@@ -94,14 +94,14 @@ export class ToolCache {
       this.#failure = undefined;
       this.#requestedAt = requestedAt;
     } catch (error) {
-      this.#failure = unknownTools(error);
+      this.#failure = toolListUnavailable(error);
       // Reviews use the cached listing for a while and do not each wait for a gateway that does not respond (SYS-4).
       this.#requestedAt = this.#clock.monotonicMs();
     }
   }
 }
 
-function unknownTools(cause?: unknown): UnavailableError {
+function toolListUnavailable(cause?: unknown): UnavailableError {
   const why = isWritError(cause) ? ` (${cause.reason})` : '';
   return new UnavailableError(
     'TOOL_LIST_UNAVAILABLE',

@@ -104,7 +104,7 @@ export async function findDueOrder(
   return await selectDue(db, terms, [kind]).where('order_id', '=', orderId).executeTakeFirst();
 }
 
-/** Returns the first-placed due open order of a run; undefined when there is none. */
+/** Returns the oldest due open order of a run; undefined when there is none. */
 export async function firstDueOrder(
   db: SupervisorReader,
   { tenant, runId }: RunKey,

@@ -26,8 +26,8 @@ export type SupervisorReader = Kysely<SupervisorDatabase>;
 export interface SupervisorStore extends SharedStore<SupervisorDatabase> {
   readonly changes: Changes;
   /**
-   * Calls `listener` with the orders that a transaction of this process has placed, once it is committed; it must not
-   * throw. Returns the unsubscribe function.
+   * Calls `listener`, which must not throw, with the orders that a transaction of this process has placed, after the
+   * commit. Returns the unsubscribe function.
    */
   onOrders(listener: (orders: readonly OrderRow[]) => void): () => void;
   /** Like onOrders, with the states that a transaction of this process gave to runs. */

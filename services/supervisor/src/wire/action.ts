@@ -26,7 +26,7 @@ const EXECUTED_FROM: Readonly<Record<ExecutedFrom, ExecutedFromMessage>> = {
   human_revised: ExecutedFromMessage.HUMAN_REVISED,
 };
 
-/** Converts an action; a tool's arguments are their RFC 8785 bytes (TG-1). */
+/** Converts an action; the arguments of a tool become canonical JSON (RFC 8785, TG-1). */
 export function actionMessage(action: RecordedAction): MessageInitShape<typeof ActionSchema> {
   switch (action.kind) {
     case 'tool':

@@ -6,7 +6,7 @@ import type { Halt } from '../domain/halt/halt.ts';
 import { scopeMessage } from './halt.ts';
 import { retentionMessage } from './supervision.ts';
 
-/** An order to freeze an ended run, or one agent of it, at the meter and the gateway (SUP-8). */
+/** An order to freeze an ending run, or one ended agent of a run, at the meter and the gateway (SUP-8). */
 export interface EndFreeze extends RunKey {
   /** Omitted for the whole run. */
   readonly instance?: string;

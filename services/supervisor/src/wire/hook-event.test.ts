@@ -12,7 +12,7 @@ type Claim = Partial<Pick<HookEvent, 'tenant' | 'runId' | 'type' | 'emitter' | '
   readonly agent?: { readonly name: string; readonly instance: string };
 };
 
-function judge(change: Claim = {}, eventId = 'evt_1'): boolean {
+function matches(change: Claim = {}, eventId = 'evt_1'): boolean {
   const agent = { name: 'writer', instance: 'writer-1' };
   const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'writer-1', event: 'STEP_END' });
   const event = create(HookEventSchema, {
@@ -29,7 +29,7 @@ function judge(change: Claim = {}, eventId = 'evt_1'): boolean {
 
 describe('hook events', () => {
   it('match the subject of their own tenant, run, agent and emitter (HK-1)', () => {
-    expect(judge()).toBe(true);
+    expect(matches()).toBe(true);
   });
 
   it('do not match a subject of another tenant, run, agent or emitter (HK-1, SYS-6)', () => {
@@ -45,8 +45,8 @@ describe('hook events', () => {
       { emitter: '' },
       { eventId: 'evt_2' },
     ];
-    for (const claim of claims) expect([claim, judge(claim)]).toEqual([claim, false]);
-    expect(judge({}, 'evt_other')).toBe(false);
+    for (const claim of claims) expect([claim, matches(claim)]).toEqual([claim, false]);
+    expect(matches({}, 'evt_other')).toBe(false);
   });
 
   it.each([

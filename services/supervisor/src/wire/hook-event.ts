@@ -15,8 +15,8 @@ const NAMES = new Map<HookEventType, string>(
 );
 
 /**
- * Maximum number of predecessors that an event on the bus may name. A worker names at most 192: 128 outcomes of calls and
- * 64 events.
+ * Maximum number of predecessors that an event on the bus may name. A worker names at most 192: 128 outcomes of calls
+ * and 64 events.
  */
 const MAX_AFTER = 2_048;
 

@@ -14,7 +14,7 @@ describe('page tokens', () => {
   });
 
   it.each([[], [''], ['2026', ''], ['2026', 'run-1', 'more']].map((position) => [position]))(
-    'are rejected with parts %j instead of two',
+    'are rejected with parts %j instead of two nonempty strings',
     (position) => {
       expect(() => readPageToken(pageToken(position, {}), {}, 2)).toThrow('is malformed');
     },

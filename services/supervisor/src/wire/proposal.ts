@@ -53,7 +53,10 @@ function notFinal(field: string): InvalidRequestError {
   );
 }
 
-/** The proposal of a SpawnChild request. Its digest covers the request without receipts, observations and events: these differ when a worker repeats it. */
+/**
+ * The proposal of a SpawnChild request. Its digest covers the request without receipts, observations and events, which
+ * differ when a worker repeats the request.
+ */
 export function delegationFrom(request: SpawnChildRequest): Proposal {
   const { agent = '', task = '' } = request.delegation ?? {};
   const asked = { ...request, receipts: [], observations: [], events: [] };

@@ -13,7 +13,7 @@ export type ToolOutput =
       readonly kind: 'json';
       readonly content: string;
       readonly value: JsonObject;
-      /** Empty for plain JSON; {@link MCP_CONTENT}. */
+      /** {@link MCP_CONTENT}, or absent for plain JSON. */
       readonly mediaType?: string;
     }
   | { readonly kind: 'text'; readonly content: string }

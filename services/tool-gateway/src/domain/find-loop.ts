@@ -20,7 +20,7 @@ export interface Counters {
 /** A repetition by an agent, reported so that its model can change its approach (TG-2). */
 export interface Repetition {
   readonly tool: string;
-  /** Empty when calls with any arguments count. */
+  /** Empty when the limit applies to calls with any arguments. */
   readonly argsHash: string;
   /** The last executed call; empty when there is none. */
   readonly earlierCallId: string;

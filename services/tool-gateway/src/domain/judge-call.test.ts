@@ -135,8 +135,8 @@ describe('judgeCall (TG-2)', () => {
 
   it('applies to external agents only the limits that tools.yaml sets (AP-1)', () => {
     const often: Tally = { calls: 500, lastCallId: 'op-9' };
-    const asked = (setLimits?: Parameters<typeof compileTool>[1], noDefaultLimits = true) => {
-      const tool = compileTool(definition(), setLimits);
+    const asked = (explicitLimits?: Parameters<typeof compileTool>[1], noDefaultLimits = true) => {
+      const tool = compileTool(definition(), explicitLimits);
       const verdict = judgeCall(
         writ({ definitionDigest: tool.digest, noDefaultLimits }),
         createRegistry([tool]),

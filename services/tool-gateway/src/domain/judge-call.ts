@@ -54,7 +54,7 @@ export function judgeCall(
   }
   const bad = argumentProblems(tool, parsed);
   if (bad !== undefined || 'problem' in parsed) return refuse(`tool_bad_args:${name}`, bad ?? '');
-  const limits = writ.noDefaultLimits ? tool.setLimits : tool;
+  const limits = writ.noDefaultLimits ? tool.explicitLimits : tool;
   const loop = findLoop({ name, limits }, parsed.hash, counters);
   if (loop !== undefined) return { kind: 'refuse', ...loop };
   return { kind: 'execute', tool, args: parsed.args, counted: { ofTool: true, ofSignature: true } };

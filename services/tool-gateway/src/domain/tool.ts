@@ -13,7 +13,7 @@ export const SIDE_EFFECTS = ['read_only', 'idempotent', 'destructive'] as const;
 /** One of {@link SIDE_EFFECTS}. */
 export type SideEffect = (typeof SIDE_EFFECTS)[number];
 
-/** A tool as tools.yaml declares it, with defaults applied. */
+/** A definition of a tool, from tools.yaml, its source and the defaults. */
 export interface ToolDefinition {
   readonly name: string;
   /** Description for the model. */
@@ -44,20 +44,20 @@ export interface Tool extends ToolDefinition {
   /** SHA-256 of the definition, in hex; part of every writ (TG-1). */
   readonly digest: string;
   /** The limits that tools.yaml sets; the others come from the source, or are defaults. */
-  readonly setLimits: Partial<CallLimits>;
+  readonly explicitLimits: Partial<CallLimits>;
 }
 
 /**
  * Compiles a definition (TG-3).
- * @param setLimits the limits that tools.yaml sets; default: all limits of the definition
+ * @param explicitLimits the limits that tools.yaml sets; default: all limits of the definition
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a contract or an argument's schema
  *   cannot be read, NOT_SERIALIZABLE when the schema has no JSON form
  */
 export function compileTool(
   definition: ToolDefinition,
-  setLimits: Partial<CallLimits> = definition,
+  explicitLimits: Partial<CallLimits> = definition,
 ): Tool {
-  const { maxCallsPerAgent, maxRepeats } = setLimits;
+  const { maxCallsPerAgent, maxRepeats } = explicitLimits;
   const contract = compileContract(definition.inputSchema);
   const [unreadable] = contract.unreadable;
   if (unreadable !== undefined) {
@@ -71,6 +71,6 @@ export function compileTool(
     ...definition,
     contract,
     digest: definitionDigest(definition),
-    setLimits: omitUndefined({ maxCallsPerAgent, maxRepeats }),
+    explicitLimits: omitUndefined({ maxCallsPerAgent, maxRepeats }),
   });
 }

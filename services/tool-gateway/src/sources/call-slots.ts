@@ -7,7 +7,7 @@ export interface SlotLimits {
   readonly maxQueued: number;
 }
 
-/** Creates this replica's share of slots that all replicas have together. */
+/** Creates this replica's share of the slots that all replicas share. */
 export type ShareOf = (name: string, limit: () => number, user: SlotUser) => SlotShare;
 
 /**
@@ -42,7 +42,7 @@ export class Slots {
   }
 
   /**
-   * Acquires a slot. Call the result to release it; further calls of it have no effect.
+   * Acquires a slot. Call the returned function to release the slot; further calls have no effect.
    * @throws OverloadedError TOOL_QUEUE_FULL when the queue is full; the reason of `signal` when it aborts; the error of
    *   the store for a queued call when the store is unavailable
    */
@@ -96,7 +96,7 @@ export class Slots {
     }
   }
 
-  /** Passes the slot to the next waiter, unless the limit was lowered or another replica has its turn. */
+  /** Passes the slot to the next waiter, unless the limit was lowered or calls wait at another replica. */
   #release(): void {
     this.#inUse -= 1;
     if (this.#share.mayReuse()) this.#admit();

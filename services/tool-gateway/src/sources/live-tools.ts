@@ -50,8 +50,8 @@ export class LiveTools {
     const file = loadToolsFile(input, parts.variables);
     const live = new LiveTools(input, parts, file);
     const applied = live.#apply(file);
-    // Tools that a source offers while the file is being applied are queued behind it; no source is watched yet at this
-    // point.
+    // Tools that a source offers while the file is being applied are queued until it is applied; no source is watched
+    // before this assignment.
     live.#queue = applied.catch(() => undefined);
     await applied;
     return live;
@@ -155,7 +155,7 @@ export class LiveTools {
     );
     try {
       const offered = (await source.offer?.()) ?? {};
-      await compileApart(offered);
+      await precompile(offered);
       return offered;
     } catch (error) {
       const error_type = error instanceof Error ? error.name : '';
@@ -166,7 +166,7 @@ export class LiveTools {
   }
 
   async #update(name: string, source: OpenSource, offered: OfferedTools): Promise<void> {
-    await compileApart(offered);
+    await precompile(offered);
     if (this.#opened.get(name)?.source !== source) return;
     this.#offers.set(name, offered);
     this.#publish();
@@ -207,8 +207,11 @@ export class LiveTools {
   }
 }
 
-/** Compiles the schemas of offered tools one by one, and yields to the event loop after each (BD-1). */
-async function compileApart(offered: OfferedTools): Promise<void> {
+/**
+ * Compiles the schemas of offered tools into the cache of compileContract, and yields to the event loop after each
+ * (BD-1).
+ */
+async function precompile(offered: OfferedTools): Promise<void> {
   for (const { inputSchema } of Object.values(offered)) {
     if (inputSchema === undefined) continue;
     try {

@@ -34,7 +34,8 @@ export interface ProviderSourceOptions {
 const DEADLINE_SLACK_MS = 500;
 
 /**
- * Errors after which the tool is taken as not executed: a server normally returns these statuses before it runs a tool.
+ * Errors after which the gateway assumes that the tool was not executed: a server normally returns these statuses
+ * before it runs a tool.
  */
 const REJECTIONS: ReadonlySet<ErrorKind> = new Set([
   'invalid_argument',

@@ -14,7 +14,7 @@ export type SourceOrigin =
       readonly kind: 'provider';
       /** `host:port`. */
       readonly address: string;
-      /** The provider is called without TLS although services use TLS. */
+      /** The provider is called without TLS, even if the services use TLS. */
       readonly cleartext?: true;
     }
   | { readonly kind: 'builtin'; readonly egress: EgressAllowance }

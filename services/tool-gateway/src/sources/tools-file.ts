@@ -51,7 +51,7 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
   const { value, warnings, locate } = loadYaml<ToolsDocument>(input, TOOLS_SCHEMA);
   const file = typeof input === 'string' ? input : input.file;
   const problems = new Problems(locate);
-  const { tools, open } = readTools(value, problems);
+  const { tools, incomplete } = readTools(value, problems);
   checkMcpNames(value, problems);
   checkAllowlists(value, problems);
   const sources = Object.entries(value.sources).flatMap(([name, entry]) => {
@@ -71,7 +71,7 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
   const allow = toAllow(value);
   return {
     registry: createRegistry(tools, allow),
-    complete: (offers) => complete(tools, open, offers, allow),
+    complete: (offers) => complete(tools, incomplete, offers, allow),
     sources,
     warnings,
   };
@@ -107,21 +107,21 @@ class Problems {
 /** Returns the tools with a complete definition, and the entries that need fields from their source. */
 function readTools(document: ToolsDocument, problems: Problems) {
   const tools: Tool[] = [];
-  const open: ToolEntry[] = [];
+  const incomplete: ToolEntry[] = [];
   const names = new Set<string>();
   for (const [index, entry] of document.tools.entries()) {
     const path = ['tools', index];
     if (names.has(entry.name)) problems.add([...path, 'name'], `${entry.name} is declared twice.`);
     names.add(entry.name);
     const result = readTool(document, entry, path, problems);
-    if (result === 'open') open.push(entry);
+    if (result === 'incomplete') incomplete.push(entry);
     else if (result !== undefined) tools.push(result);
   }
-  return { tools, open };
+  return { tools, incomplete };
 }
 
 /**
- * Returns the tool of an entry; `open` when the entry needs fields from its source; undefined when the entry is
+ * Returns the tool of an entry; `incomplete` when the entry needs fields from its source; undefined when the entry is
  * invalid.
  */
 function readTool(
@@ -129,7 +129,7 @@ function readTool(
   entry: ToolEntry,
   path: Path,
   problems: Problems,
-): Tool | 'open' | undefined {
+): Tool | 'incomplete' | undefined {
   const { name } = entry;
   const source = Object.hasOwn(sources, entry.source) ? sources[entry.source] : undefined;
   if (source === undefined) {
@@ -149,7 +149,7 @@ function readTool(
   const offered = isBuiltin ? HTTP_FETCH : undefined;
   const missing = isBuiltin ? [] : missingIn(entry);
   const definition = problems.collect([...path, 'timeout'], () => toDefinition(entry, offered));
-  if (isMcp && missing.length > 0) return 'open';
+  if (isMcp && missing.length > 0) return 'incomplete';
   for (const field of missing) problems.add(path, `${path.join('.')} needs "${field}".`);
   if (definition === undefined || missing.length > 0) return undefined;
   return problems.collect([...path, 'input_schema'], () =>
@@ -180,12 +180,12 @@ function checkAllowlists(document: ToolsDocument, problems: Problems): void {
 
 function complete(
   described: readonly Tool[],
-  open: readonly ToolEntry[],
+  incomplete: readonly ToolEntry[],
   offers: Offers,
   allow: Allow,
 ): Completed {
   const tools = new Map(described.map((tool) => [tool.name, tool]));
-  const entries = new Map(open.map((entry) => [entry.name, entry]));
+  const entries = new Map(incomplete.map((entry) => [entry.name, entry]));
   const warnings: string[] = [];
   for (const [source, offered] of offers) {
     for (const [name, offer] of Object.entries(offered)) {

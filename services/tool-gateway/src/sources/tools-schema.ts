@@ -216,11 +216,11 @@ export const TOOLS_SCHEMA: JsonSchema = {
             },
             {
               args: about(
-                'Its arguments.',
+                'Arguments of the command.',
                 { type: 'array', items: { type: 'string' } },
                 { default: 'none' },
               ),
-              env: about('Its environment variables.', TEXTS, { default: 'none' }),
+              env: about('Environment variables of the command.', TEXTS, { default: 'none' }),
             },
           ),
           source(

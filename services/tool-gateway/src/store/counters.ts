@@ -13,8 +13,8 @@ export interface CountedCall extends CallKey {
 const NONE: Tally = { calls: 0, lastCallId: '' };
 
 /**
- * Returns how many earlier calls there were in the run, by this agent of this tool, and by this agent of this tool with
- * these arguments; the last two with the id of the last executed call (TG-2).
+ * Returns the number of earlier calls in the run, of this tool by this agent, and of this tool with these arguments by
+ * this agent; the last two counts come with the id of the last executed call (TG-2).
  */
 export async function readCounters(db: GatewayReader, call: CountedCall): Promise<Counters> {
   const { tenant, runId, instance, tool, argsHash } = call;

@@ -4,7 +4,7 @@ import { type Fixture, startFixture } from '../gateway-fixture.ts';
 import { type Payload, payloads } from './payloads.ts';
 
 const CONCURRENCY = 64;
-const EVERY = 1_000_000_000;
+const UNLIMITED = 1_000_000_000;
 
 /**
  * Sends argument texts to CallTool of a running gateway, each with a matching writ. Afterwards the gateway must execute
@@ -12,7 +12,7 @@ const EVERY = 1_000_000_000;
  * @returns the problems, one sentence each
  */
 export async function callPayloads(count: number, seed: number): Promise<readonly string[]> {
-  const limits = { max_calls_per_agent: EVERY, max_repeats: EVERY };
+  const limits = { max_calls_per_agent: UNLIMITED, max_repeats: UNLIMITED };
   const fixture = await startFixture({
     tools: { pay: { side_effect: 'destructive', ...limits } },
   });
@@ -20,7 +20,7 @@ export async function callPayloads(count: number, seed: number): Promise<readonl
     const source = payloads(seed);
     const problems: string[] = [];
     let made = 0;
-    const one = async (): Promise<void> => {
+    const sendAll = async (): Promise<void> => {
       while (made < count) {
         made += 1;
         const callId = `op-${made}`;
@@ -28,7 +28,7 @@ export async function callPayloads(count: number, seed: number): Promise<readonl
         if (problem !== undefined) problems.push(`seed ${seed}, ${callId}: ${problem}`);
       }
     };
-    await Promise.all(Array.from({ length: CONCURRENCY }, one));
+    await Promise.all(Array.from({ length: CONCURRENCY }, sendAll));
     const last = await fixture.call({ callId: 'op-last', argumentsJson: '{"to":"anna"}' });
     if (last.status !== CallStatus.OK)
       problems.push('The gateway no longer executes a valid call.');

@@ -24,8 +24,8 @@ interface Request {
  * Starts an MCP server over streamable HTTP that returns the text `done` for every tool call; it is closed after the
  * test.
  * @param on receives each request first and returns true when it answers the request itself, immediately or later
- * @param offer the names of its tools at each listing, and the answers to a request for the notification stream and to a
- *   notification; default: no tools, and status 405 and 202
+ * @param options `tools` returns the names of the tools at each listing, default none; `stream` answers a request for
+ *   the notification stream, default with status 405; `notified` answers a notification, default with status 202
  */
 export async function serveAnswers(
   on: (received: Received) => boolean,

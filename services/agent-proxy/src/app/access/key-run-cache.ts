@@ -35,19 +35,19 @@ export class KeyRunCache {
     const name = nameOf(query);
     const known = this.#known.get(name);
     if (known !== undefined && known.until > performance.now()) return await known.run;
-    const asked: Known = {
+    const entry: Known = {
       run: this.#peers.openRun(query),
       runId: undefined,
       until: Number.POSITIVE_INFINITY,
     };
-    this.#known.set(name, asked, RUN_BYTES);
+    this.#known.set(name, entry, RUN_BYTES);
     try {
-      const run = await asked.run;
-      asked.runId = run.key.runId;
-      asked.until = performance.now() + this.#keepMs;
+      const run = await entry.run;
+      entry.runId = run.key.runId;
+      entry.until = performance.now() + this.#keepMs;
       return run;
     } catch (error) {
-      if (this.#known.get(name) === asked) this.#known.delete(name);
+      if (this.#known.get(name) === entry) this.#known.delete(name);
       throw error;
     }
   }

@@ -9,7 +9,7 @@ import { RequestsInProgress } from '../agent/requests-in-progress.ts';
 import { Slots } from '../agent/slots.ts';
 import { SubAgents } from './sub-agents.ts';
 
-it('reports the slot of the parent as waiting even after a failed spawn (SB-4, EM-1, AP-6)', async () => {
+it('reports the slot of the parent as suspended even after a failed spawn (SB-4, EM-1, AP-6)', async () => {
   const store = await openProxyStore(testStore({ dialect: 'sqlite', file: ':memory:' }));
   onTestFinished(() => store.close());
   const { log } = createTelemetry({ service: 'test', logLevel: 'silent' });

@@ -4,7 +4,7 @@ import { actFor } from './act-for-agent.ts';
 
 const AGENT = { tenant: 'acme', runId: 'run-1', instance: 'a-1' };
 
-/** Calls a service that refuses the first calls with these errors; returns the tokens that it was called with. */
+/** Calls a service that rejects the first calls with `errors`; returns the token of each call. */
 async function called(...errors: readonly Error[]): Promise<string[]> {
   const seen: string[] = [];
   let renewed = 0;

@@ -4,9 +4,9 @@ import { EPOCH } from '../../peers/peers.ts';
 import { type AgentRow, findAgent, keyOf } from '../../store/agents.ts';
 
 /**
- * Reports that an agent has ended. The end of the root agent ends the run. For a sub-agent, EndChild is then called for
- * its parent, which releases the slot and closes the tab (AP-1, AP-6). The supervisor then cancels the agent in
- * agent-proxy. A repeated call changes nothing.
+ * Reports that an agent has ended. The end of the root agent ends the run. For a sub-agent, the function then calls
+ * EndChild with the token of the parent; EndChild releases the slot and closes the tab (AP-1, AP-6). The supervisor
+ * then cancels the agent in agent-proxy. A repeated call changes nothing.
  */
 export async function endAgent(
   { peers, tokens, store }: Pick<ProxyContext, 'peers' | 'tokens' | 'store'>,

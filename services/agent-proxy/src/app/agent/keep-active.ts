@@ -13,8 +13,8 @@ const AT_A_TIME = 64;
 export async function keepActive(context: ProxyContext): Promise<void> {
   const agents = context.open.agents();
   for (let begin = 0; begin < agents.length; begin += AT_A_TIME) {
-    const some = agents.slice(begin, begin + AT_A_TIME);
-    await Promise.all(some.map((agent) => keep(context, agent)));
+    const batch = agents.slice(begin, begin + AT_A_TIME);
+    await Promise.all(batch.map((agent) => keep(context, agent)));
   }
 }
 

@@ -21,7 +21,7 @@ it('ends only the requests of the agent that has ended, with an error that names
 const AGENT = agentRow('root', new Date(0));
 const DRAINING = { kind: 'unavailable', reason: 'DRAINING' };
 
-it('ends the requests that wait for a person at once, and the others after the grace (SYS-4)', async () => {
+it('aborts requests that wait for a person immediately, and the others after the grace period (SYS-4)', async () => {
   const requests = new RequestsInProgress(10);
   const [waiting, active] = [requests.begin(AGENT), requests.begin(AGENT)];
   waiting.isWaiting = true;

@@ -137,7 +137,7 @@ export class Slots {
     try {
       await peers.renew((await tokens.of(agent)).spawnBudget, 'suspend');
     } catch (error) {
-      // Its lease expires, which stops the active time as well.
+      // The lease of the slot then expires, which stops the active time as well.
       if (isWritError(error) && error.reason === 'RUN_ENDED') return;
       log.debug({ err: error, run_id: agent.runId }, 'waiting agent not reported');
     }

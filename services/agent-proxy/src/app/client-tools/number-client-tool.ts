@@ -40,8 +40,8 @@ export function clientToolDigest({
 /**
  * Stores a call durably and returns its row. Its id is derived from the id that the model gave it, so that a retry
  * finds its decision. If the approval of a call is still pending when the wait for it ends, the answer reports this to
- * the client, and the model may repeat the call with another id. The repeated call has the same tool and arguments, and attaches to the
- * same approval, unless another call has used that approval (AP-4, AP-5).
+ * the client, and the model may repeat the call with another id. The repeated call has the same tool and arguments, and
+ * attaches to the same approval, unless another call has used that approval (AP-4, AP-5).
  * @param apart ids of the calls in the same answer; the call does not attach to the approvals of these calls
  */
 export async function numberClientTool(

@@ -16,7 +16,7 @@ export async function recordClientResult(
   agent: AgentKey,
   { call, status, sha256, bytes }: HookedResult,
 ): Promise<void> {
-  // The gateway has executed and recorded it.
+  // The gateway has executed and recorded this call.
   if (await isServed(context, agent, call.tool)) return;
   const { store, clock, telemetry } = context;
   const request = requestOfHook(call);

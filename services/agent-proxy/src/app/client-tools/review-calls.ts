@@ -102,15 +102,15 @@ async function settle(
   terms: WaitTerms,
 ): Promise<ProposedCalls> {
   if (refused !== undefined) return { calls, refused };
-  const leave = new AbortController();
-  const signal = AbortSignal.any([terms.signal, leave.signal]);
+  const endWaits = new AbortController();
+  const signal = AbortSignal.any([terms.signal, endWaits.signal]);
   const counted = { ...terms, signal, onWait: countedWaits(terms.onWait) };
   let first: ProposedCall | undefined;
   const settled = calls.map(async (call) => {
     try {
       const decided = { ...call, decision: await awaitClientTool(context, call, counted) };
       if (isRefused(decided)) first ??= decided;
-      if (first !== undefined) leave.abort(new CancellationError('another call was refused'));
+      if (first !== undefined) endWaits.abort(new CancellationError('another call was refused'));
       return decided;
     } catch (error) {
       if (first === undefined || terms.signal.aborted) throw error;
@@ -120,7 +120,7 @@ async function settle(
   try {
     return { calls: await Promise.all(settled), refused: first };
   } finally {
-    leave.abort(new CancellationError('the review has ended'));
+    endWaits.abort(new CancellationError('the review has ended'));
   }
 }
 

@@ -145,7 +145,7 @@ async function numbered(
   }
   const digest = sha256Hex(`${dialect}:${JSON.stringify(headers)}:${sha256Hex(body)}`);
   const idOf = (number: number) => derivedId('call', key.instance, digest, String(number));
-  const take = async (trx: ProxyTransaction): Promise<number> => {
+  const findOrInsert = async (trx: ProxyTransaction): Promise<number> => {
     const latest = await latestCall(trx, key, digest);
     const connected = latest !== undefined && requests.isConnected(key, idOf(latest.number));
     const next = nextCallNumber(latest && { ...latest, connected }, isRetry);
@@ -155,7 +155,7 @@ async function numbered(
     return next;
   };
   const options = { ...REPEATABLE, run: key };
-  const number = await store.transaction(take, options);
+  const number = await store.transaction(findOrInsert, options);
   return {
     callId: idOf(number),
     delivered: () =>
@@ -197,8 +197,8 @@ async function* eventsOf(
 }
 
 /**
- * Reports the end of an agent when its own cap, or a cap of its run or session, is exhausted. Caps of a run or session
- * can be raised only before they are exhausted (EM-2, AP-2). A cap of the tenant does not end the agent.
+ * Reports the end of an agent when its own cap, or a cap of its run or session, is exhausted (EM-2, AP-2). Higher caps
+ * do not restart the agent. A cap of the tenant does not end the agent.
  */
 async function reportExhausted(
   context: ProxyContext,

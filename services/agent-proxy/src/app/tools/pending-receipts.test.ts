@@ -31,7 +31,7 @@ describe('receipts that are sent with the next review', () => {
     expect(receipts.peek(AGENT).receipts).toEqual([]);
   });
 
-  it('are dropped after 100 rejections because of an unknown key, and at once after any other (SV-6, TG-8)', () => {
+  it('are dropped after 100 rejections because of an unknown key, and at once after any other rejection (SV-6, TG-8)', () => {
     const receipts = new PendingReceipts();
     receipts.add(AGENT, { callId: 'a', receipt: 'receipt-a', content: '' });
     const sent = receipts.peek(AGENT);

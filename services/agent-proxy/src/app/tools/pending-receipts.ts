@@ -3,11 +3,11 @@ import { type AgentKey, agentKeyText, ByteCache } from '@writ/kernel';
 /** Maximum number of receipts that are kept for an agent; older receipts are dropped. */
 const MAX_RECEIPTS = 64;
 /**
- * Maximum size of the results in one review, bytes; the rest is sent with the next review. The receipt of a larger result is
- * sent without the result, because the supervisor rejects a request with it.
+ * Maximum size of the results in one review, bytes; the rest is sent with the next review. The receipt of a larger
+ * result is sent without the result, because the supervisor rejects a request with it.
  */
 const MAX_BYTES = 1_048_576;
-/** Number of rejections after which a receipt is dropped although its key may only not be known yet. */
+/** Number of rejections after which a receipt is dropped even if the supervisor does not know its key yet. */
 const MAX_REJECTIONS = 100;
 /** Maximum memory of all receipts with their results, bytes. */
 const MAX_CACHED_BYTES = 32_000_000;
@@ -81,8 +81,8 @@ export class PendingReceipts {
   }
 
   /**
-   * Removes the receipts that a review was rejected with. With `isKeyUnknown` they are kept for later reviews, which the
-   * supervisor may accept when it knows the key, but not for ever.
+   * Removes the receipts of a rejected review. With `isKeyUnknown`, a receipt is kept for later reviews, which the
+   * supervisor may accept when it knows the key, until it was rejected MAX_REJECTIONS times.
    */
   rejected(agent: AgentKey, { receipts }: CarriedReceipts, isKeyUnknown: boolean): void {
     const key = agentKeyText(agent);

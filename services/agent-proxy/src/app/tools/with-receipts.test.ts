@@ -5,7 +5,7 @@ import { withReceipts } from './with-receipts.ts';
 
 const AGENT = { tenant: 'acme', runId: 'run-1', instance: 'a-1' };
 
-/** Requests a review with one pending receipt at a supervisor that rejects requests with receipts, if `error` is given. */
+/** Requests a review with one pending receipt. If `error` is given, the supervisor rejects requests with receipts. */
 async function reviewed(error?: Error) {
   const receipts = new PendingReceipts();
   receipts.add(AGENT, { callId: 'op-1', receipt: 'receipt-1', content: 'done' });

@@ -64,8 +64,8 @@ export async function answerToolCall(
     const { approvalId } = answer;
     return { row, task: await newTask(context, row), approvalId };
   } catch (error) {
-    const hasLeft = client.signal.aborted && !isWritError(error);
-    if (hasLeft && isWaiting) disconnectTimes.record(agent, clock.monotonicMs() - began);
+    const hasDisconnected = client.signal.aborted && !isWritError(error);
+    if (hasDisconnected && isWaiting) disconnectTimes.record(agent, clock.monotonicMs() - began);
     telemetry.log.debug({ err: error, call_id: row.call_id }, 'tool call failed');
     return { row, error };
   }

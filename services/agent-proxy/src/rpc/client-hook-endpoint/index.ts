@@ -40,8 +40,8 @@ const DEFAULT_TIMEOUT_S = 60;
 /** Margin between the response and the timeout of the client, in seconds. */
 const MARGIN_S = 10;
 /**
- * Reasons of errors that requests cause in normal operation, or without a valid credential; a client can cause any number
- * of them (BD-1).
+ * Reasons of errors that requests cause in normal operation, or without a valid credential; a client can cause any
+ * number of them (BD-1).
  */
 const ROUTINE: readonly string[] = [
   'RUN_ENDED',

@@ -14,7 +14,7 @@ export class Exchange {
   readonly open: RequestInProgress;
   /** The call whose result answers this request. */
   #answered: ToolCallRow | undefined;
-  #sending: () => void = () => undefined;
+  #endSending: () => void = () => undefined;
 
   constructor(agent: AgentKey, open: RequestInProgress) {
     this.agent = agent;
@@ -35,7 +35,7 @@ export class Exchange {
   /** Records that the result of a call is being sent: after it has been delivered, an equal call is a new one. */
   answering(context: ProxyContext, row: ToolCallRow): void {
     this.#answered = row;
-    this.#sending = context.deliveries.begin(row);
+    this.#endSending = context.deliveries.begin(row);
   }
 
   /** Records that the client has received the answer; a client that disconnected gets it when it repeats the call. */
@@ -50,6 +50,6 @@ export class Exchange {
   }
 
   close(): void {
-    this.#sending();
+    this.#endSending();
   }
 }

@@ -11,7 +11,10 @@ import { storedResponses } from './stored-responses.ts';
 
 type Endpoint = (request: WebRequest, response: WebResponse) => Promise<void>;
 
-/** The model endpoint: `/v1` of OpenAI and of Anthropic, for unmodified clients (AP-2). Any other path would be unmetered, and is refused. */
+/**
+ * The model endpoint: `/v1` of OpenAI and of Anthropic, for unmodified clients (AP-2). Any other path would be
+ * unmetered, and is rejected.
+ */
 export function modelEndpoint(context: ProxyContext): WebHook {
   const endpoints: Readonly<Record<string, Endpoint>> = {
     ...Object.fromEntries(

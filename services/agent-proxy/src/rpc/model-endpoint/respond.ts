@@ -16,7 +16,7 @@ export function sendError(
   else response.end(dialect.frame(JSON.stringify(dialect.failure(facts))));
 }
 
-/** Writes server-sent events, no faster than the client reads; keeps the connection open while there are none. */
+/** Writes server-sent events, no faster than the client reads; sends keep-alives while there are no events. */
 export class EventStream {
   readonly #response: WebResponse;
   readonly #dialect: Dialect;
@@ -24,7 +24,7 @@ export class EventStream {
   readonly #closed = new AbortController();
   #keepAlive: NodeJS.Timeout | undefined;
 
-  /** @param keepAliveMs time without an event after which the connection is kept open */
+  /** @param keepAliveMs time without an event after which a keep-alive is sent */
   constructor(response: WebResponse, dialect: Dialect, keepAliveMs: number) {
     this.#response = response;
     this.#dialect = dialect;
@@ -50,7 +50,7 @@ export class EventStream {
       'cache-control': 'no-store',
       ...headers,
     });
-    // Over HTTP/1.1, Node would keep them until the first event, which may wait for a person.
+    // Over HTTP/1.1, Node buffers unflushed headers until the first event, which may wait for a person.
     response.flushHeaders();
     const keepAlive = () => {
       if (!response.writableEnded && !response.writableNeedDrain) {
@@ -62,7 +62,7 @@ export class EventStream {
 
   /**
    * Sends one event.
-   * @throws CancellationError when the connection is closed before the client has read enough
+   * @throws CancellationError when the connection is closed before the client has read the buffered events
    */
   async send(json: string): Promise<void> {
     this.#keepAlive?.refresh();

@@ -24,7 +24,7 @@ import { serveUntilDisconnect } from '../serve-until-disconnect.ts';
 import { EventStream, sendError } from './respond.ts';
 
 /** The fields of a request that this endpoint reads; the meter reads the other fields. */
-interface AskedAnswer {
+interface RequestFields {
   readonly model: string;
   readonly stream: boolean;
   readonly includeUsage: boolean;
@@ -42,14 +42,14 @@ export function serveModelCall(context: ProxyContext, dialect: Dialect) {
     const { agent } = authorized;
     await serveUntilDisconnect(context, authorized, response, async (open) => {
       const body = await bytes();
-      const asked = readAsked(body);
-      const asking = modelRequest(request, { dialect, asked, body });
-      const reviewed = { dialect, request: asking, ...asked };
-      const first = await callModel(context, agent, asking, open);
+      const fields = readFields(body);
+      const forwardedRequest = modelRequest(request, { dialect, fields, body });
+      const reviewed = { dialect, request: forwardedRequest, ...fields };
+      const first = await callModel(context, agent, forwardedRequest, open);
       const call = reviewedCall(context, { agent, reviewed, open, first });
-      const answer = { dialect, asked, call, runId: agent.run_id };
+      const answer = { dialect, fields, call, runId: agent.run_id };
       try {
-        if (asked.stream) await streamAnswer(context, answer, response);
+        if (fields.stream) await streamAnswer(context, answer, response);
         else await sendAnswer(answer, response);
       } catch (error) {
         sendFailure(context, dialect, { request, response }, error);
@@ -63,8 +63,8 @@ export function serveModelCall(context: ProxyContext, dialect: Dialect) {
 }
 
 /**
- * Sends an error to the client. Logs errors with an HTTP status of 500 or above, except those after which the client must
- * repeat the request and those after the client has disconnected.
+ * Sends an error to the client. Logs errors with an HTTP status of 500 or above, except those after which the client
+ * must repeat the request and those after the client has disconnected.
  */
 function sendFailure(
   { telemetry }: ProxyContext,
@@ -92,8 +92,8 @@ export function countTokensCalls(context: ProxyContext, dialect: Dialect) {
     const authorized = await authorize(context, { headers, body: bytes });
     await serveUntilDisconnect(context, authorized, response, async () => {
       const body = await bytes();
-      const asked = readAsked(body);
-      const counted = modelRequest(request, { dialect, asked, body });
+      const fields = readFields(body);
+      const counted = modelRequest(request, { dialect, fields, body });
       sendJson(response, await countTokens(context, authorized.agent, counted), {
         'x-writ-run-id': authorized.key.runId,
       });
@@ -103,20 +103,20 @@ export function countTokensCalls(context: ProxyContext, dialect: Dialect) {
 
 interface ReadRequest {
   readonly dialect: Dialect;
-  readonly asked: AskedAnswer;
+  readonly fields: RequestFields;
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
 function modelRequest(
   { headers }: WebRequest,
-  { dialect, asked, body }: ReadRequest,
+  { dialect, fields, body }: ReadRequest,
 ): ModelRequest {
   const forwarded = dialect.forwarded.flatMap((name) => {
     const value = headers[name];
     return value === undefined ? [] : [[name, String(value)] as const];
   });
   return {
-    model: asked.model,
+    model: fields.model,
     dialect: dialect.name,
     headers: Object.fromEntries(forwarded),
     body,
@@ -127,14 +127,14 @@ function modelRequest(
 
 interface Answer {
   readonly dialect: Dialect;
-  readonly asked: AskedAnswer;
+  readonly fields: RequestFields;
   readonly call: ModelCall;
   readonly runId: string;
 }
 
 async function streamAnswer(
   { config }: ProxyContext,
-  { dialect, asked, call, runId }: Answer,
+  { dialect, fields, call, runId }: Answer,
   response: WebResponse,
 ): Promise<void> {
   const stream = new EventStream(response, dialect, config.keepAliveMs);
@@ -151,7 +151,7 @@ async function streamAnswer(
     if (!hasEvents) {
       const { finished } = event;
       stream.begin({ ...ids, ...costOf(finished) });
-      const recorded = { ...asked, finished, callId: call.callId };
+      const recorded = { ...fields, finished, callId: call.callId };
       for (const part of dialect.events(recorded)) await stream.send(JSON.stringify(part));
     }
     stream.end();
@@ -159,14 +159,14 @@ async function streamAnswer(
 }
 
 async function sendAnswer(
-  { dialect, asked, call, runId }: Answer,
+  { dialect, fields, call, runId }: Answer,
   response: WebResponse,
 ): Promise<void> {
   let native: Uint8Array | undefined;
   for await (const event of call.events) {
     if (event.type === 'event') native = event.json;
     else if (event.type === 'finished' && event.finished.failure === undefined) {
-      const recorded = { ...asked, finished: event.finished, callId: call.callId };
+      const recorded = { ...fields, finished: event.finished, callId: call.callId };
       const body = native ?? dialect.whole(recorded);
       sendJson(response, body, { ...idsOf(runId, call), ...costOf(event.finished) });
     }
@@ -193,7 +193,7 @@ function costOf({ costNanoUsd, replayed }: Finished): Record<string, string> {
   };
 }
 
-function readAsked(body: Uint8Array): AskedAnswer {
+function readFields(body: Uint8Array): RequestFields {
   const parsed = parseJsonStrict(body, { field: 'body', maxBytes: body.byteLength, maxDepth: 64 });
   if (!isJsonObject(parsed)) throw invalid('body', 'must be a JSON object');
   const { model, stream, stream_options: options } = parsed;

@@ -21,15 +21,15 @@ const ACCESS: Readonly<Record<string, ResponseAccess>> = {
  */
 export function storedResponses(context: ProxyContext) {
   return (method: string, path: string) => {
-    const [, responseId, of] = PATH.exec(path) ?? [];
-    const access = ACCESS[of === undefined ? method : `${method} ${of}`];
+    const [, responseId, subpath] = PATH.exec(path) ?? [];
+    const access = ACCESS[subpath === undefined ? method : `${method} ${subpath}`];
     if (responseId === undefined || access === undefined) return undefined;
     return async (request: WebRequest, response: WebResponse): Promise<void> => {
       const { headers, url = '' } = request;
       const query = url.slice(path.length + 1);
       assertNoStream(query);
       const authorized = await authorize(context, { headers });
-      assertReviewed(authorized, access);
+      assertAccessible(authorized, access);
       await serveUntilDisconnect(context, authorized, response, async () => {
         const asked = { responseId, access, query };
         sendJson(response, await accessResponse(context, authorized.key, asked), {
@@ -44,7 +44,7 @@ export function storedResponses(context: ProxyContext) {
  * Rejects all access to a stored response except its deletion when tool calls are reviewed: the provider stores the
  * tool calls as proposed, so the client would receive calls that were not reviewed (AP-5).
  */
-function assertReviewed({ agent: { name, review } }: Authorized, access: ResponseAccess): void {
+function assertAccessible({ agent: { name, review } }: Authorized, access: ResponseAccess): void {
   if (review === null || access === ResponseAccess.DELETE) return;
   throw new NotFoundError(
     'UNSUPPORTED_ENDPOINT',

@@ -10,8 +10,8 @@ export const DIALECTS: readonly Dialect[] = [chatCompletions, responses, message
 export const COUNTED = messages;
 
 /**
- * Returns the wire format for errors of a request: messages for its path or the header `anthropic-version`, else chat
- * completions.
+ * Returns the wire format for errors of a request: messages for requests to its path or with the header
+ * `anthropic-version`, else chat completions.
  */
 export function dialectOf(path: string, headers: Readonly<Record<string, unknown>>): Dialect {
   const isAnthropic = path.startsWith(messages.path) || headers['anthropic-version'] !== undefined;

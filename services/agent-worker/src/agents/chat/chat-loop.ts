@@ -18,6 +18,7 @@ interface ChatState {
   readonly iteration: number;
   readonly refusals: number;
   readonly pipeline: unknown;
+  /** Number of turns that were dropped from memory. */
   readonly gone: ConversationState;
 }
 
@@ -49,15 +50,15 @@ export class ChatLoop {
     const opened = await this.#pipeline.open(this.#ctx, message);
     this.#conversation = new Conversation(opened, this.#pipeline.known);
     this.#ctx.draft(() => this.#conversation.draft());
-    const most = limits.maxIterations ?? DEFAULT_MAX_ITERATIONS;
-    for (let iteration = (await this.#restore()) + 1; iteration <= most; iteration += 1) {
+    const maxIterations = limits.maxIterations ?? DEFAULT_MAX_ITERATIONS;
+    for (let iteration = (await this.#restore()) + 1; iteration <= maxIterations; iteration += 1) {
       if (await this.#ctx.step(iteration, () => this.#iterate(iteration))) return;
       if (iteration % CHECKPOINT_EVERY === 0) await this.#checkpoint(iteration);
     }
     this.#ctx.stop({
       stopReason: 'max_steps',
       phase: 'worker',
-      detail: `The model gave no accepted answer within max_iterations (${most}).`,
+      detail: `The model gave no accepted answer within max_iterations (${maxIterations}).`,
     });
   }
 
@@ -80,17 +81,17 @@ export class ChatLoop {
     this.#ctx.checkpoint({ state, added, needsFrom });
   }
 
-  /** Runs one cycle; returns whether the agent has ended. */
+  /** Runs one iteration; returns whether the agent has ended. */
   async #iterate(iteration: number): Promise<boolean> {
     this.#ctx.check();
     const view = await this.#pipeline.view(this.#ctx, this.#conversation.turns);
     const request = requestFor(this.#ctx.manifest, view, this.#offers, iteration === 1);
-    const answer = this.#answered(await this.#ctx.llm(request));
+    const answer = this.#answerOrStop(await this.#ctx.llm(request));
     const { text, toolUses = [], callId } = answer;
     this.#conversation.add({ role: 'assistant', text, ...(toolUses.length > 0 && { toolUses }) });
     if (toolUses.length === 0) return await this.#finish(text, callId);
     const outcomes = await this.#toolbox.use(this.#ctx, toolUses, callId, this.#refusals);
-    for (const { refusal } of outcomes) if (refusal !== undefined) this.#refusals.take(refusal);
+    for (const { refusal } of outcomes) if (refusal !== undefined) this.#refusals.record(refusal);
     this.#conversation.add({ role: 'tool', results: outcomes.map(({ result }) => result) });
     return false;
   }
@@ -103,7 +104,7 @@ export class ChatLoop {
     this.#conversation.remember(this.#ctx);
     const outcome = await this.#ctx.reply(answer, { modelCallId });
     if (outcome.kind === 'finished') return true;
-    if (outcome.kind === 'refused') this.#refusals.take(outcome.stop);
+    if (outcome.kind === 'refused') this.#refusals.record(outcome.stop);
     const { stopReason } = outcome.kind === 'executed' ? { stopReason: '' } : outcome.stop;
     this.#conversation.add({
       role: 'user',
@@ -113,7 +114,7 @@ export class ChatLoop {
     return false;
   }
 
-  #answered(answer: ModelAnswer): Extract<ModelAnswer, { kind: 'answer' }> {
+  #answerOrStop(answer: ModelAnswer): Extract<ModelAnswer, { kind: 'answer' }> {
     if (answer.kind === 'answer') return answer;
     const { stopReason, detail, callId } = answer;
     return this.#ctx.stop({ stopReason, phase: 'worker', callId, detail });
@@ -126,12 +127,12 @@ function requestFor(
   tools: readonly ToolOffer[],
   isFirst: boolean,
 ): LlmRequest {
-  const isBound = isFirst && tools.some(({ name }) => name === initialToolChoice);
+  const isToolForced = isFirst && tools.some(({ name }) => name === initialToolChoice);
   return {
     model: model.model,
     messages,
     ...(tools.length > 0 && { tools }),
-    ...(isBound && { toolChoice: initialToolChoice }),
+    ...(isToolForced && { toolChoice: initialToolChoice }),
     temperature: model.temperature ?? 0,
     ...omitUndefined({ maxOutputTokens: model.maxOutputTokens, timeoutMs: model.timeoutMs }),
     json: model.jsonMode,

@@ -93,8 +93,8 @@ function createStrategy(
   if (definition !== undefined) return createFromModule(definition, options, budget);
   switch (name) {
     case 'truncate': {
-      const { max_characters: most } = readMaxLength(options);
-      const window = async (turns: readonly ChatTurn[]) => truncateToolResults(turns, most);
+      const { max_characters: maxLength } = readMaxLength(options);
+      const window = async (turns: readonly ChatTurn[]) => truncateToolResults(turns, maxLength);
       return { show: (_, turns) => window(turns), window };
     }
     case 'compact': {

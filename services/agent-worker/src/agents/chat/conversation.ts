@@ -97,8 +97,8 @@ export class Conversation {
 }
 
 /**
- * Field in the data of a message with stored steps, which are used as the history of a session when the worker has
- * stored no turns.
+ * Field of a message's data that contains stored steps. A conversation starts with these steps if no turns are read
+ * from the session.
  */
 const SEED = 'session_steps';
 
@@ -118,8 +118,8 @@ export async function openConversation(ctx: AgentContext, message: Message): Pro
   const { seed, data } = takeSeed(message.dataJson);
   const turn: ChatTurn = { role: 'user', text: textOf({ text: message.text, dataJson: data }) };
   // A run without PERMANENT retention does not read the history of the session, even if earlier runs stored one.
-  const keeps = ctx.meta.supervision?.retention === HistoryRetention.PERMANENT;
-  const history = keeps ? await ctx.recall() : [];
+  const readsHistory = ctx.meta.supervision?.retention === HistoryRetention.PERMANENT;
+  const history = readsHistory ? await ctx.recall() : [];
   return { history: history.length > 0 ? history : turnsFromSteps(seed), turn };
 }
 

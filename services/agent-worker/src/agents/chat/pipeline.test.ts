@@ -45,7 +45,7 @@ describe('the view of a conversation', () => {
     return { shown: await pipeline.view(ctx, turns), asked, pipeline, ctx };
   };
 
-  it('includes every turn without a context window, and with one only the instructions and the latest turns that fit (AG-8)', async () => {
+  it('includes every turn or, within a context window, only the instructions and the latest turns that fit (AG-8)', async () => {
     expect((await view({})).shown).toBe(turns);
     const { shown } = await view({ contextWindow: 40 });
     expect(shown).toEqual([turns[0], turns[3]]);
@@ -90,7 +90,7 @@ describe('the view of a conversation', () => {
 });
 
 describe('a strategy of a module', () => {
-  it('has one options reader for all its views (AG-8)', () => {
+  it('compiles its options schema once for all views (AG-8)', () => {
     const properties = { suffix: { type: 'string' } };
     const read = vi.fn(() => properties);
     const shout: StrategyDefinition = {
@@ -133,7 +133,7 @@ describe('the history of a session', () => {
     ]);
   });
 
-  it('comes from the stored steps in the message when the session has none (AG-8)', async () => {
+  it('comes from the stored steps in the message when the session has no history (AG-8)', async () => {
     const session_steps = before.map(({ role, text }: { role: string; text?: string }) => ({
       kind: `${role}_message`,
       text,

@@ -28,12 +28,12 @@ export class Refusals {
   }
 
   /** Counts a refusal. Returns if the model may see the refusal and continue; otherwise stops the agent. */
-  take(stop: Stop): void {
+  record(stop: Stop): void {
     this.#count += 1;
     if (this.#endsAgent(stop, this.#count)) this.#ctx.stop(stop);
   }
 
-  /** Whether {@link take} would stop the agent at one of these refusals, which are not counted yet. */
+  /** Whether {@link record} would stop the agent at one of these refusals, which are not counted yet. */
   wouldStop(refusals: readonly Stop[]): boolean {
     return refusals.some((stop, index) => this.#endsAgent(stop, this.#count + index + 1));
   }

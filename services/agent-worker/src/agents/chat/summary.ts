@@ -18,7 +18,7 @@ interface Summary {
 /**
  * Creates a view that replaces the older turns by the model's summary once the conversation exceeds
  * `budget` tokens (AG-8). Each summary is an ordinary model call and includes the previous summary.
- * If the model returns none, the older turns are omitted.
+ * If the model returns no summary, the older turns are omitted.
  */
 export function createSummaries(budget: number, keepLast: number): View {
   let summary: Summary | undefined;

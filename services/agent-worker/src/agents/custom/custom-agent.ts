@@ -162,7 +162,7 @@ async function useTools(
   { toolUses, callId }: ModelAnswered,
 ): Promise<ChatTurn> {
   const outcomes = await nativeTools.use(ctx, toolUses, callId, refusals);
-  for (const { refusal } of outcomes) if (refusal !== undefined) refusals.take(refusal);
+  for (const { refusal } of outcomes) if (refusal !== undefined) refusals.record(refusal);
   return { role: 'tool', results: outcomes.map(({ result }) => result) };
 }
 
@@ -187,17 +187,17 @@ async function callTool(
     case 'finished':
       return { ok: false, error: 'error:not_a_tool', message: 'The proposal is not a tool call.' };
     case 'refused':
-      refusals.take(outcome.stop);
+      refusals.record(outcome.stop);
       return { ok: false, error: outcome.stop.stopReason, message: outcome.decision.reason };
     case 'failed':
-      if (outcome.result.status !== 'error') refusals.take(outcome.stop);
+      if (outcome.result.status !== 'error') refusals.record(outcome.stop);
       return { ok: false, error: outcome.stop.stopReason, message: outcome.result.message };
   }
 }
 
 function replyAnswer(refusals: Refusals, outcome: ProposalOutcome): ReplyAnswer {
   if (outcome.kind === 'finished' || outcome.kind === 'executed') return { ok: true };
-  refusals.take(outcome.stop);
+  refusals.record(outcome.stop);
   return { ok: false, error: outcome.stop.stopReason, message: outcome.decision.reason };
 }
 
@@ -210,7 +210,7 @@ function notSpawned(refusals: Refusals, outcome: Exclude<SpawnOutcome, { kind: '
   const { message } = outcome;
   switch (outcome.kind) {
     case 'refused':
-      refusals.take(outcome.stop);
+      refusals.record(outcome.stop);
       return { ok: false, error: outcome.stop.stopReason, message } as const;
     case 'no_slot':
       return { ok: false, error: outcome.kind, message } as const;

@@ -25,7 +25,7 @@ export async function summarize(ctx: AgentContext, text: string): Promise<string
 
 /** What a feed does with its items. */
 export interface Feed {
-  /** Signal of the items. */
+  /** Name of the signal that delivers an item. */
   readonly signal: string;
   /** An item to process before any signal; omitted for none. */
   readonly first?: JsonObject;
@@ -48,23 +48,23 @@ interface FeedState {
  * checkpoint, so that the cost of a replay does not grow with the number of processed items (RT-1).
  */
 export async function collectItems(ctx: AgentContext, feed: Feed): Promise<readonly string[]> {
-  const most = maxItems(ctx.manifest);
-  const keeps = most === Number.POSITIVE_INFINITY ? MAX_RECENT : most;
+  const limit = maxItems(ctx.manifest);
+  const maxTexts = limit === Number.POSITIVE_INFINITY ? MAX_RECENT : limit;
   const restored = await ctx.restore();
   const texts = (restored?.items ?? []) as string[];
   const unsaved: string[] = [];
   ctx.draft(() => partialText(texts));
   let { items } = (restored?.state ?? { items: 0 }) as FeedState;
-  while (items < most) {
+  while (items < limit) {
     const first = items === 0 ? feed.first : undefined;
     const work = async () => await feed.process(first ?? (await ctx.sleepUntilSignal(feed.signal)));
     const text = await ctx.step(items + 1, work, first === undefined ? feed.signal : '');
     items += 1;
     texts.push(text);
     unsaved.push(text);
-    texts.splice(0, texts.length - keeps);
+    texts.splice(0, texts.length - maxTexts);
     if (items % CHECKPOINT_EVERY !== 0) continue;
-    const needsFrom = Math.max(0, items - keeps);
+    const needsFrom = Math.max(0, items - maxTexts);
     ctx.checkpoint({ state: { items }, added: unsaved.splice(0), needsFrom });
   }
   return texts;

@@ -17,7 +17,7 @@ export function createInformationAgent(manifest: AgentManifest, instance: string
       const summaries = await collectItems(ctx, {
         signal: SOURCE_ITEM,
         first: { text: textOf(firstMessage(ctx, inbox)) },
-        process: (item) => publishSummary(ctx, wordsOf(item)),
+        process: (item) => publishSummary(ctx, itemText(item)),
       });
       const outcome = await ctx.reply(summaries.join('\n') || 'There were no items to summarise.');
       if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
@@ -32,6 +32,6 @@ async function publishSummary(ctx: AgentContext, item: string): Promise<string> 
   return text;
 }
 
-function wordsOf(item: JsonObject): string {
+function itemText(item: JsonObject): string {
   return typeof item.text === 'string' ? item.text : JSON.stringify(item);
 }

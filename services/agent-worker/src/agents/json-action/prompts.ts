@@ -5,10 +5,10 @@ import type { LlmRequest } from '../../domain/calls/model-call.ts';
 import type { ToolInfo } from '../../domain/calls/tool-call.ts';
 import type { HistoryEntry } from './history.ts';
 
-/** Number of steps that are summarised. */
+/** Number of latest steps whose summaries the prompt contains. */
 const RECENT = 3;
 
-/** Maximum number of steps in the composing prompt; earlier ones are counted only. */
+/** Maximum number of steps in the prompt that composes the final answer; earlier steps are only counted. */
 const COMPOSED_FROM = 32;
 
 /** The task of an agent. */

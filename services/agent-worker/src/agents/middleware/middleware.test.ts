@@ -327,7 +327,7 @@ describe('built-in middleware', () => {
   it.each([
     ['a long word', { page: 'a'.repeat(65_536) }],
     [
-      'many names that become equal',
+      'many property names that become equal',
       Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`a${n}@b.c`, n])),
     ],
   ])('redacts %s in linear time (AG-9, BD-2)', async (_, value) => {
@@ -342,7 +342,7 @@ describe('built-in middleware', () => {
     expect(Object.keys(observation)).toHaveLength(Object.keys(value).length);
   });
 
-  it('numbers names that become equal (AG-9)', async () => {
+  it('numbers property names that become equal when they are redacted (AG-9)', async () => {
     const names = ['a@b.c', '[redacted] 2', 'd@e.f', 'g@h.i', '[redacted] 3'];
     const { returned } = await act({
       settings: functions({ name: 'redaction', options: {} }),

@@ -156,7 +156,7 @@ function outcomeOf(
   return { kind: 'failed', callId, decision, result, stop };
 }
 
-/** The decision on a call that a middleware answered itself, so that it was not proposed. */
+/** The decision on a call that a middleware answered without proposing it. */
 function unproposed({ functionName: tool, arguments: argumentsJson }: FunctionContext) {
   const decision: Decision = {
     decisionId: '',

@@ -19,7 +19,7 @@ const decision: Decision = {
 };
 
 describe('a decision', () => {
-  it('is refused with its stop reason, or with supervisor_block if it has none (SV-1, AG-10)', () => {
+  it('refuses a proposal with its stop reason, or with supervisor_block if it has none (SV-1, AG-10)', () => {
     expect(refusalOf({ ...decision, stopReason: 'human_rejected' })).toBe('human_rejected');
     expect(refusalOf(decision)).toBe('supervisor_block:email_before_refund');
     const executedAction = { kind: 'final', answer: 'Done.' } as const;
@@ -39,7 +39,7 @@ describe('a decision', () => {
     expect(withoutWrit({ ...decision, writ: 'secret', writExpiresAt: 1 })).toEqual(decision);
   });
 
-  it('is reported to the model if policy, a human or a tool refused, but not at a limit of the run (AG-10)', () => {
+  it('is reported to the model after a refusal by policy, a human or a tool limit and after a tool error, but not at a limit of the run (AG-10)', () => {
     const reportable = ['supervisor_block:x', 'human_rejected', 'loop_detected:x', 'tool_error:x'];
     const stops = ['max_steps', 'max_tool_calls', 'deadline', 'budget_exhausted:cost', 'nonsense'];
     expect(reportable.filter(isReportableToModel)).toEqual(reportable);

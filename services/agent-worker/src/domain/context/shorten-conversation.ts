@@ -99,7 +99,7 @@ export interface SummaryPlan<T> {
 /**
  * Plans the summary of a conversation of more than `budget` tokens: the summary replaces all turns except the
  * instructions and the last `keepLast` exchanges (AG-8). Returns undefined when the conversation fits the budget or has
- * no further turns.
+ * no other turns.
  */
 export function planSummary<T extends Turn>(
   turns: readonly T[],

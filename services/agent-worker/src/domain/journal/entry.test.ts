@@ -19,7 +19,7 @@ const recorded: Operation = {
 };
 
 describe('a journal entry', () => {
-  it('is a later proposal of a branch from the position of its operation on (AG-10, RT-1)', () => {
+  it('is a later proposal if a branch, or a branch nested in it, requests it at or after a position (AG-10, RT-1)', () => {
     const review: Operation = { ...recorded, kind: 'review' };
     const nested: Operation = { ...recorded, kind: 'spawn', branch: '12.0.4.1', position: 0 };
     expect(isProposalAfter(review, '', 3)).toBe(true);

@@ -84,8 +84,8 @@ export function readRecordedKind(text: string): {
 }
 
 /**
- * Whether an entry belongs to a proposal or delegation that the branch requests at position `from` or later, or that a
- * branch requests which it starts there.
+ * Whether an entry belongs to a proposal or delegation that `branch` requests at position `from` or later, or that is
+ * requested by a branch that `branch` starts at such a position.
  */
 export function isProposalAfter(
   { kind, branch: path, position }: Operation,
@@ -137,7 +137,7 @@ export function assertSameOperation(
 }
 
 /**
- * Checks that an agent that returns or saves a checkpoint has requested all journaled operations.
+ * Checks that an agent has requested all journaled operations when its `run` returns or it saves a checkpoint.
  * @param asked returns the number of operations that a branch has requested
  * @throws DataLossError JOURNAL_DIVERGENCE naming the first operation that was not requested
  */
@@ -155,6 +155,7 @@ export function assertAllReplayed(
 /**
  * Checks that an agent restores its checkpoint at the position at which it called restore before it saved the
  * checkpoint, and requests no other operation at that position.
+ * @param prologue number of operations before the recorded restore
  * @param asked number of operations requested so far
  * @param instead the operation that is requested instead of the restore
  * @throws DataLossError JOURNAL_DIVERGENCE with the position and both operations

@@ -12,8 +12,8 @@ import { PeerRefusal } from '../unwinding.ts';
 const PART = { spawn: 0, approval: 1, spawnAfter: 2 } as const;
 
 /**
- * Reviews a delegation and, when approved, creates its child with slot, tab, tokens and delivery
- * (SV-1, SUP-9). Waits for an approval like any other action.
+ * Requests the review of a delegation and waits for an approval if one is required. For an approved delegation, the
+ * supervisor creates the child with a slot, a tab and tokens, and delivers it (SV-1, SUP-9).
  */
 export async function spawn(
   scope: RunScope,
@@ -51,8 +51,8 @@ interface Delegation extends SpawnOptions {
 }
 
 /**
- * The journaled response to a spawn: the supervisor's answer, with the digests of the receipts that the request delivered,
- * or its permanent refusal.
+ * The journaled response to a spawn: the supervisor's answer, with the digests of the receipts that the request
+ * delivered, or its permanent refusal.
  */
 type Recorded =
   | (SpawnAnswer & { readonly delivered?: readonly string[] })

@@ -45,7 +45,7 @@ export class Checkpoints {
    *   InternalError CHECKPOINT_IN_BRANCH
    */
   async restore(cursor: BranchCursor): Promise<Restored | undefined> {
-    assertAlone(cursor);
+    assertOutsideBranch(cursor);
     this.#journal.restore(cursor);
     if (this.#latest === undefined) return undefined;
     const { state, receipts, items_from: from } = this.#latest;
@@ -60,7 +60,7 @@ export class Checkpoints {
    *   InternalError CHECKPOINT_IN_BRANCH, or CHECKPOINT_UNEXPECTED when the agent has not called restore
    */
   take(cursor: BranchCursor, { state, added = [], needsFrom = 0 }: Checkpoint): void {
-    assertAlone(cursor);
+    assertOutsideBranch(cursor);
     const place = this.#journal.fold(cursor);
     const first = this.#items;
     this.#items += added.length;
@@ -84,7 +84,7 @@ export class Checkpoints {
   }
 }
 
-function assertAlone({ branch }: BranchCursor): void {
+function assertOutsideBranch({ branch }: BranchCursor): void {
   if (branch === '') return;
   throw new InternalError(
     'CHECKPOINT_IN_BRANCH',

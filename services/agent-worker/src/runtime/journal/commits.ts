@@ -19,7 +19,10 @@ import type { Journal } from './journal.ts';
  * and cancels it.
  */
 const COMMIT_DELAY_MS = 250;
-/** Maximum number of TOOL_END events that the event at the end of a step names; more would exceed the size of an event. */
+/**
+ * Maximum number of TOOL_END events that the STEP_END event of a step names; more would exceed the maximum size of an
+ * event.
+ */
 const MAX_TOOL_ENDS = 128;
 
 /** A write that belongs to the agent's pending changes. */
@@ -123,9 +126,9 @@ export class Commits {
   }
 
   /**
-   * Adds a write to the next commit; the agent must not depend on the write before this commit. A write that a journal
-   * entry stands for must be added together with the entry, because any commit may store the entry. `tenant` must be
-   * set if the write reads or writes rows of other runs of the tenant.
+   * Adds a write to the next commit; the agent must not depend on the write before this commit. A write and the journal
+   * entry that records it must be added together, because any commit may store the entry. `tenant` must be set if the
+   * write reads or writes rows of other runs of the tenant.
    */
   add(write: Write, { tenant }: { readonly tenant?: string } = {}): void {
     this.#writes.push({ write, tenant });
@@ -180,8 +183,8 @@ export class Commits {
   }
 
   /**
-   * If the last commit failed, discards the entries, signals and writes that it contained, as after a crash, so that a
-   * write that always fails cannot prevent the restart and the end of the agent.
+   * If the last commit failed, discards the pending entries, signals and writes, as after a crash, so that a write that
+   * always fails cannot prevent the restart and the end of the agent.
    */
   async discardFailed(): Promise<void> {
     await this.#latest;

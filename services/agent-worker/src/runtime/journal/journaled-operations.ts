@@ -117,7 +117,7 @@ export class JournaledOperations {
     }
   }
 
-  /** Like {@link JournaledOperations.guarded}, for work that does not wait. */
+  /** Runs work that does not wait; an unwinding that it throws is permanent. */
   sticky<T>(work: () => T): T {
     try {
       return work();

@@ -273,7 +273,7 @@ export class ClaimLoop {
         const wasFull = this.#free <= 0;
         if (this.#sessions.get(key) === session) this.#sessions.delete(key);
         this.#running.delete(session);
-        // The session itself reports other agents that became runnable because this agent ended.
+        // If the end of this agent made other agents runnable, `run` itself wakes the loop.
         if (wasFull || !isTerminal(session.status.state)) this.nudge();
       });
     this.#running.set(session, running);

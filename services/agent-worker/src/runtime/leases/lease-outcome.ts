@@ -154,8 +154,8 @@ async function endAlreadyEnded(
 }
 
 /**
- * Ends an agent whose end the supervisor has already recorded. For the stop reason `success`, another process had the
- * answer approved, and this process lacks the last events. A root agent is therefore suspended until the supervisor
+ * Ends an agent whose end the supervisor has already recorded. For the stop reason `success`, another process proposed
+ * the approved answer, and this process lacks the last events. A root agent is therefore suspended until the supervisor
  * ends it with Cancel, which contains the events that the supervisor has received only in requests (HK-1). A child ends
  * at once, because its parent waits for it.
  */

@@ -23,8 +23,8 @@ interface RecordedEnding {
 }
 
 /**
- * Returns a stop that the supervisor accepts (BD-3). The code of an agent or of a middleware may set a stop reason or a
- * detail that is too long, contains NUL characters, which PostgreSQL cannot store, or is no stop reason.
+ * Returns a stop that the supervisor accepts (BD-3). The code of an agent or of a middleware may set an invalid stop
+ * reason, or a stop reason or detail that is too long or contains NUL characters, which PostgreSQL cannot store.
  */
 export function reportableStop({ stopReason, detail, ...stop }: Stop): Stop {
   const reason = withoutNul(stopReason).slice(0, MAX_STOP_REASON).toWellFormed();
@@ -56,7 +56,7 @@ export async function reportOutcome(scope: RunScope, stop: Stop): Promise<Record
   try {
     return await send(scope, stop, scope.carried.peek());
   } catch (error) {
-    if (!mayBeOfBatch(error)) throw error;
+    if (!mayConcernBatch(error)) throw error;
     return await send(scope, stop, NOTHING);
   }
 }
@@ -73,8 +73,8 @@ async function send(
   );
 }
 
-/** Whether the supervisor may have refused the batch of the request, not the outcome. */
-function mayBeOfBatch(error: unknown): boolean {
+/** Whether the supervisor may have refused the request because of its batch, not because of the outcome. */
+function mayConcernBatch(error: unknown): boolean {
   if (!(error instanceof PeerRefusal) || !isWritError(error.cause)) return false;
   const { kind, reason } = error.cause;
   return kind === 'invalid_argument' || BATCH_REFUSALS.includes(reason);

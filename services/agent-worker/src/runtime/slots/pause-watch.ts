@@ -10,7 +10,7 @@ interface PauseWatchParts {
   /** Delay before an ended stream is reopened, in milliseconds. */
   readonly retryMs: number;
   /** Called for an agent whose slot changed. */
-  readonly moved: (agent: AgentKey) => void;
+  readonly slotChanged: (agent: AgentKey) => void;
 }
 
 /**
@@ -43,12 +43,13 @@ export class PauseWatch {
   }
 
   async #run(): Promise<void> {
-    const { peer, log, retryMs, moved } = this.#parts;
+    const { peer, log, retryMs, slotChanged } = this.#parts;
     while (!this.#stopping.signal.aborted) {
       this.#restart = new AbortController();
       const signal = AbortSignal.any([this.#stopping.signal, this.#restart.signal]);
       try {
-        for await (const agent of peer.watchPauses([...this.#tenants], { signal })) moved(agent);
+        for await (const agent of peer.watchPauses([...this.#tenants], { signal }))
+          slotChanged(agent);
         await delay(retryMs, undefined, { signal });
       } catch (error) {
         if (signal.aborted) continue;

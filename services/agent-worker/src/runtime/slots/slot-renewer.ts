@@ -61,7 +61,7 @@ export class SlotRenewer {
       peer: parts.peer,
       log: parts.log,
       retryMs: parts.settings.slotRenewMs,
-      moved: (agent) => this.#moved(agent),
+      slotChanged: (agent) => this.#slotChanged(agent),
     });
   }
 
@@ -117,7 +117,7 @@ export class SlotRenewer {
     this.#isInactiveDue = true;
   }
 
-  #moved(agent: AgentKey): void {
+  #slotChanged(agent: AgentKey): void {
     const held = [...this.#held].find(({ lease }) => isSame(lease, agent));
     if (held !== undefined) held.ask();
     else this.#reportInactive(agent);
@@ -148,10 +148,10 @@ export class SlotRenewer {
     if (!isRound && !this.#isInactiveDue) return held;
     this.#isInactiveDue = false;
     // Jitter, so that workers that started together do not stay synchronized.
-    const pause = this.#parts.settings.slotRenewMs * (0.9 + Math.random() * 0.2);
-    if (isRound) this.#nextRound = performance.now() + pause;
+    const intervalMs = this.#parts.settings.slotRenewMs * (0.9 + Math.random() * 0.2);
+    if (isRound) this.#nextRound = performance.now() + intervalMs;
     const inactive = await this.#inactive.entries(isRound);
-    // Tenants of agents that a previous process left are not watched yet.
+    // Tenants of agents that a previous process left suspended or parked are not watched yet.
     for (const { tenant } of inactive) this.#watch.add(tenant);
     return [...held, ...inactive];
   }

@@ -132,8 +132,8 @@ export class AttemptLoop {
   }
 
   /**
-   * Waits between two attempts: for the back-off delay, or for the Retry-After of the provider, up to its configured
-   * limit, if that is longer (EM-8). Resolves to false when the call is aborted.
+   * Waits between two attempts for the longer of the back-off delay and the Retry-After of the provider, of which at
+   * most `maxRetryAfterMs` counts (EM-8). Resolves to false when the call is aborted.
    */
   async #backOff({ retryAfterMs = 0 }: AttemptFailure, failed: number): Promise<boolean> {
     const { backoff } = this.#dependencies.context.config;

@@ -150,7 +150,7 @@ export class CallLedger {
       return { ...settled, call };
     };
     // The ids of an answer are stored per session, so a transaction of another run of the session can insert the same
-    // ids; the transaction therefore waits for all transactions of the tenant.
+    // ids; this transaction therefore waits for all transactions of the tenant.
     return bookingTransaction(this.#context, tab, work, {
       touchesTenant: conclusion.issued !== undefined,
     });

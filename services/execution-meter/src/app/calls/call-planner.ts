@@ -17,8 +17,8 @@ import { countTokens } from '../../providers/token-counter.ts';
 import type { CallRequest } from './call-request.ts';
 
 /**
- * Plans what an attempt of a call reserves: first from the largest number of tokens that the text of the prompt can have,
- * and from a token count only when that does not fit the budget.
+ * Plans the reservation of an attempt: first from an upper bound of the tokens of the prompt text, and from a token
+ * count only when this upper bound does not fit the budget.
  */
 export class CallPlanner {
   readonly model: ModelEntry;
@@ -124,8 +124,8 @@ export function requireDialect(
 }
 
 /**
- * Returns the time limit of one attempt in milliseconds. The deadline of the tab is not part of it: it aborts the whole
- * call (SUP-5).
+ * Returns the time limit of one attempt in milliseconds. Does not consider the deadline of the tab, which aborts the
+ * whole call (SUP-5).
  */
 export function attemptTimeoutMs({ timeoutMs }: CallRequest, model: ModelEntry): number {
   return Math.min(timeoutMs ?? model.timeoutMs, model.timeoutMs);

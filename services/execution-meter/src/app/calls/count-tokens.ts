@@ -12,7 +12,7 @@ import { providerKey, requireDialect } from './call-planner.ts';
 /** A model request whose tokens are to be counted for an agent. */
 export interface CountedRequest extends AgentKey {
   readonly model: string;
-  /** Catalog aliases that the credential of the agent allows; the tab must allow them, too. */
+  /** Catalog aliases that the token of the agent allows; the tab must allow them, too. */
   readonly tokenModels: readonly string[];
   readonly chat: ChatRequest;
 }

@@ -41,7 +41,7 @@ export class InFlightCall {
   readonly #chunks = new ChunkBuffer();
   readonly #controller = new AbortController();
   #listeners = 0;
-  #leaving: NodeJS.Timeout | undefined;
+  #graceTimer: NodeJS.Timeout | undefined;
   #hasEnded = false;
 
   /** Starts the call. @param tab the tab of the agent */
@@ -70,12 +70,12 @@ export class InFlightCall {
    */
   async *listen(signal: AbortSignal): AsyncGenerator<CallChunk, void, undefined> {
     this.#listeners += 1;
-    clearTimeout(this.#leaving);
+    clearTimeout(this.#graceTimer);
     try {
       yield* this.#chunks.read(signal);
     } finally {
       this.#listeners -= 1;
-      if (this.#listeners === 0) this.#abandon();
+      if (this.#listeners === 0) this.#abortAfterGrace();
     }
   }
 
@@ -89,7 +89,7 @@ export class InFlightCall {
     this.#chunks.end(error);
   }
 
-  #abandon(): void {
+  #abortAfterGrace(): void {
     // After the end, an abort has no effect but would still create an error and run the listeners of the signal.
     if (this.#hasEnded) return;
     const abort = () => this.abort(new CancellationError('the caller disconnected'));
@@ -98,8 +98,8 @@ export class InFlightCall {
       abort();
       return;
     }
-    this.#leaving = setTimeout(abort, disconnectGraceMs).unref();
-    void this.done.then(() => clearTimeout(this.#leaving));
+    this.#graceTimer = setTimeout(abort, disconnectGraceMs).unref();
+    void this.done.then(() => clearTimeout(this.#graceTimer));
   }
 
   async #run(): Promise<void> {
@@ -116,7 +116,10 @@ export class InFlightCall {
     if (outcome !== undefined) await this.#replay(outcome);
   }
 
-  /** Makes the call; resolves to its record when the call already has one. */
+  /**
+   * Makes the call; resolves to its record when the call already has an outcome, and to `owned_by_peer` when another
+   * replica makes it.
+   */
   async #execute(found: CallLookup): Promise<StoredCall | 'owned_by_peer' | undefined> {
     const { request } = this;
     const { context, prices, slots } = this.#dependencies;
@@ -124,8 +127,8 @@ export class InFlightCall {
     const model = context.catalog.find(request.model, allowed);
     requireDialect(model, request);
     const apiKey = providerKey(model, context.config.variables);
-    const bounded = await this.#withReferences(model);
-    const planner = new CallPlanner(bounded, model, await prices.pricesOf(model));
+    const withReferences = await this.#withReferences(model);
+    const planner = new CallPlanner(withReferences, model, await prices.pricesOf(model));
     const { signal } = this.#controller;
     const stopDeadlineTimer = this.#startDeadlineTimer();
     try {
@@ -148,7 +151,7 @@ export class InFlightCall {
     }
   }
 
-  /** Returns the request with the tokens of the answers that it refers to. */
+  /** Returns the request, with the tokens of the answers that it references added to `addedTokens`. */
   async #withReferences(model: ModelEntry): Promise<CallRequest> {
     const { request } = this;
     const { chat } = request;

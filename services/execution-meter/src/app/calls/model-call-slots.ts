@@ -21,7 +21,7 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-interface Gate {
+interface Limiter {
   inFlight: number;
   limit: number;
   readonly queue: FairQueue<Waiter>;
@@ -34,7 +34,7 @@ interface Gate {
  */
 export class ModelSlots {
   readonly #store: MeterStore;
-  readonly #gates = new Map<string, Gate>();
+  readonly #limiters = new Map<string, Limiter>();
 
   /** @param store the store in which replicas lease their shares */
   constructor(store: MeterStore) {
@@ -50,16 +50,17 @@ export class ModelSlots {
     request.signal.throwIfAborted();
     const limit = model.maxInFlight;
     if (limit === undefined) return () => undefined;
-    const gate = this.#gateOf(model.alias, limit);
-    if (gate.inFlight < gate.share.allowance() && gate.queue.size === 0) gate.inFlight += 1;
-    else await this.#wait(model, gate, request);
+    const limiter = this.#limiterOf(model.alias, limit);
+    if (limiter.inFlight < limiter.share.allowance() && limiter.queue.size === 0)
+      limiter.inFlight += 1;
+    else await this.#wait(model, limiter, request);
     let released = false;
     return () => {
       if (released) return;
       released = true;
-      gate.inFlight -= 1;
-      if (gate.share.mayReuse()) admit(gate);
-      else gate.share.changed();
+      limiter.inFlight -= 1;
+      if (limiter.share.mayReuse()) admit(limiter);
+      else limiter.share.changed();
     };
   }
 
@@ -68,23 +69,23 @@ export class ModelSlots {
    * `maxInFlight`, whose calls are not counted.
    */
   loadOf(alias: string): { readonly inFlight: number; readonly waiting: number } {
-    const gate = this.#gates.get(alias);
-    return { inFlight: gate?.inFlight ?? 0, waiting: gate?.queue.size ?? 0 };
+    const limiter = this.#limiters.get(alias);
+    return { inFlight: limiter?.inFlight ?? 0, waiting: limiter?.queue.size ?? 0 };
   }
 
   /** Releases the shares. */
   async close(): Promise<void> {
-    await Promise.all(Array.from(this.#gates.values(), ({ share }) => share.close()));
+    await Promise.all(Array.from(this.#limiters.values(), ({ share }) => share.close()));
   }
 
-  #gateOf(alias: string, limit: number): Gate {
-    const known = this.#gates.get(alias);
+  #limiterOf(alias: string, limit: number): Limiter {
+    const known = this.#limiters.get(alias);
     if (known !== undefined) {
       known.limit = limit;
       return known;
     }
     const queue = new FairQueue<Waiter>();
-    const gate: Gate = {
+    const limiter: Limiter = {
       inFlight: 0,
       limit,
       queue,
@@ -92,21 +93,21 @@ export class ModelSlots {
         store: this.#store,
         replicas: this.#store.replicas,
         name: alias,
-        limit: () => gate.limit,
+        limit: () => limiter.limit,
         user: {
-          demand: () => ({ inUse: gate.inFlight, waiting: queue.size, weight: queue.weight }),
-          granted: () => admit(gate),
+          demand: () => ({ inUse: limiter.inFlight, waiting: queue.size, weight: queue.weight }),
+          granted: () => admit(limiter),
           failed: (error) => rejectAll(queue, error),
         },
       }),
     };
-    this.#gates.set(alias, gate);
-    return gate;
+    this.#limiters.set(alias, limiter);
+    return limiter;
   }
 
   async #wait(
     { alias, maxQueued }: ModelEntry,
-    { queue, share, inFlight }: Gate,
+    { queue, share, inFlight }: Limiter,
     { flow, weight, signal }: SlotRequest,
   ): Promise<void> {
     // Number of waiting calls of all replicas, including this call unless a slot is free for it.
@@ -120,26 +121,26 @@ export class ModelSlots {
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = { admit: resolve, reject };
-    const leave = (): void => {
+    const onAbort = (): void => {
       if (queue.remove(waiter)) reject(signal.reason);
     };
     queue.add({ flow, weight, item: waiter });
     share.changed();
-    signal.addEventListener('abort', leave, { once: true });
+    signal.addEventListener('abort', onAbort, { once: true });
     try {
       await promise;
     } finally {
-      signal.removeEventListener('abort', leave);
+      signal.removeEventListener('abort', onAbort);
     }
   }
 }
 
 /** Admits waiting calls while slots are free. */
-function admit(gate: Gate): void {
-  while (gate.inFlight < gate.share.allowance()) {
-    const next = gate.queue.next();
+function admit(limiter: Limiter): void {
+  while (limiter.inFlight < limiter.share.allowance()) {
+    const next = limiter.queue.next();
     if (next === undefined) return;
-    gate.inFlight += 1;
+    limiter.inFlight += 1;
     next.admit();
   }
 }

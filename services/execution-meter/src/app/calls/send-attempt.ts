@@ -50,7 +50,7 @@ import { attemptTimeoutMs } from './call-planner.ts';
 import type { OpenAttempt } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
 
-/** An attempt to send. */
+/** An attempt that {@link sendAttempt} sends. */
 export interface SentAttempt {
   readonly request: CallRequest;
   readonly model: ModelEntry;

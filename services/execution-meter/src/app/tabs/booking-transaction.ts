@@ -26,16 +26,20 @@ export async function bookingTransaction<T>(
 ): Promise<T> {
   const { tenant, runId } = run;
   const slice = sliceOf(run, slices);
-  const take = (reach: SliceAccess['reach']) => (trx: MeterTransaction) =>
+  const workWith = (reach: SliceAccess['reach']) => (trx: MeterTransaction) =>
     work(trx, { slice, reach, percents: config.thresholds });
-  if (slices === 1) return await store.transaction(take('only'), { ...options, tenant });
+  if (slices === 1) return await store.transaction(workWith('only'), { ...options, tenant });
   if (!touchesTenant) {
     const resource = `slice ${slice} of ${tenant}`;
     try {
-      return await store.transaction(take('own'), { ...options, run: { tenant, runId }, resource });
+      return await store.transaction(workWith('own'), {
+        ...options,
+        run: { tenant, runId },
+        resource,
+      });
     } catch (error) {
       if (!(error instanceof AllSlicesRequired)) throw error;
     }
   }
-  return await store.transaction(take('all'), { ...options, tenant });
+  return await store.transaction(workWith('all'), { ...options, tenant });
 }

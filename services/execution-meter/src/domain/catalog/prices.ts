@@ -68,8 +68,8 @@ export function worstCost(prices: TokenPrices, input: bigint, output: bigint): b
 }
 
 /**
- * Returns how many output tokens the rest of `nanoUsd` pays for after the cost of the prompt, in the worst case;
- * undefined when output tokens are free.
+ * Returns how many output tokens `nanoUsd` pays for after the cost of the prompt, in the worst case; undefined when
+ * output tokens are free.
  */
 export function affordableOutput(
   prices: TokenPrices,

@@ -83,12 +83,12 @@ describe('captured content', () => {
   });
 
   it.each([
-    ['ends in a hyphen again and again', 'eyJ-'.repeat(1_000_000)],
+    ['repeats the first characters of a JWS and a hyphen', 'eyJ-'.repeat(1_000_000)],
     ['looks like the first part of a JWS', `${'eyJ-'.repeat(1_000)}.${'a'.repeat(1_000_000)}`],
     ['looks like the scheme of a URL', 'a.'.repeat(2_000_000)],
     ['looks like several parts of a JWS', 'eyJ-eyJ.'.repeat(500_000)],
     ['looks like a list of URLs', '://a:'.repeat(500_000)],
-    ['looks like a list of JSON', `[${'0,'.repeat(2_000_000)}0]`],
+    ['looks like a JSON array', `[${'0,'.repeat(2_000_000)}0]`],
   ])('takes little time for a long text that %s (BD-1, BD-2)', (_, content) => {
     const result: ChatPart = { type: 'tool_result', id: 'u', content, isError: false };
     const startedAt = performance.now();

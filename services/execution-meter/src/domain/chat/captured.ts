@@ -2,12 +2,12 @@ import type { ChatAnswer, ChatMessage, ChatPart } from './chat.ts';
 
 /** Maximum length of one part, in characters. */
 const MAX_TEXT = 4_096;
-/** Length of the part of a text that is searched for secrets; longer than a part, because redaction shortens a text. */
+/** Maximum number of characters searched for secrets; more than {@link MAX_TEXT}, because redaction shortens a text. */
 const MAX_SEARCHED = 2 * MAX_TEXT;
 /**
- * Length of the end of the searched part that is omitted if the text continues, because the text may be cut within a
- * secret, which is then not recognized. Longer than the beginning by which {@link SECRETS} and {@link CUT_SECRETS}
- * recognize a secret.
+ * Number of characters at the end of the searched text that are omitted if the text continues: the text may be cut
+ * within a secret, which is then not recognized. Larger than the beginning of a secret that {@link SECRETS} and
+ * {@link CUT_SECRETS} need to recognize it.
  */
 const CUT_MARGIN = 2_048;
 /**
@@ -41,7 +41,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** Patterns of secrets that are recognized by their end, for a text that is cut within one; linear like the others. */
+/** Patterns of secrets at the end of a text that is cut within the secret. The time to search is linear, too. */
 const CUT_SECRETS: typeof SECRETS = [
   // The first part, or the first two parts, of a JWS.
   [/(?<![\w-])(?=[\w-]+(?:\.[\w-]*)?$)([\w-]*?\b)eyJ[\w-]{5,}(?:\.[\w-]*)?$/, `$1${REDACTED}`],
@@ -98,15 +98,15 @@ function fitting(
     if (bytes > MAX_BYTES) break;
     kept.unshift(json);
   }
-  const left = messages.length - kept.length;
-  if (left > 0) {
-    const content = `[${left} messages omitted]`;
+  const omitted = messages.length - kept.length;
+  if (omitted > 0) {
+    const content = `[${omitted} messages omitted]`;
     kept.unshift(JSON.stringify({ role: 'system', parts: [{ type: 'text', content }] }));
   }
   return `[${kept.join(',')}]`;
 }
 
-/** Returns the text of a part that is redacted. */
+/** Returns the text of a part that {@link shortened} redacts; empty for images and documents. */
 function textOf(part: ChatPart): string {
   switch (part.type) {
     case 'text':
@@ -128,7 +128,10 @@ function shortened(text: string): string {
   const searched = known.slice(0, MAX_SEARCHED);
   const rest = known.length - searched.length;
   const secrets = rest === 0 ? SECRETS : [...CUT_SECRETS, ...SECRETS];
-  const clean = secrets.reduce((found, [form, kept]) => found.replace(form, kept), searched);
+  const clean = secrets.reduce(
+    (found, [pattern, replacement]) => found.replace(pattern, replacement),
+    searched,
+  );
   const complete = rest === 0 ? clean.length : Math.max(0, clean.length - CUT_MARGIN);
   const length = Math.min(MAX_TEXT, complete);
   return omitting(clean.slice(0, length), clean.length - length + rest);
@@ -148,7 +151,7 @@ function redactedJson(text: string): string | undefined {
   }
 }
 
-/** Returns a value with its secret fields redacted. A reviver of JSON.parse is slower, and sees the items of lists. */
+/** Returns a value with its secret fields redacted. A reviver of JSON.parse is slower, and also gets the list items. */
 function redactedFields(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(redactedFields);
   if (typeof value !== 'object' || value === null) return value;

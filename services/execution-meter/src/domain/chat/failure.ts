@@ -50,7 +50,7 @@ export function callFailure(
   attempts: number,
 ): CallFailure {
   const after = attempts === 1 ? '' : ` (${attempts} attempts)`;
-  const unavailable = (stopReason: string, sentence: string): CallFailure => ({
+  const providerError = (stopReason: string, sentence: string): CallFailure => ({
     stopReason,
     reason: 'PROVIDER_ERROR',
     message: `${sentence}${after}.`,
@@ -74,14 +74,14 @@ export function callFailure(
       };
     case 'bad_response':
     case 'stream_error':
-      return unavailable(
+      return providerError(
         `provider_error:${what}`,
         what === 'bad_response'
           ? `The provider of model ${alias} returned a response that is invalid or too large`
           : `The provider of model ${alias} ended its response stream with an error`,
       );
     default:
-      return unavailable(
+      return providerError(
         `provider_error:${what}`,
         `The provider of model ${alias} returned HTTP status ${what}`,
       );

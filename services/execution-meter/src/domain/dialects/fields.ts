@@ -29,7 +29,7 @@ export function isSet(value: JsonValue | undefined): boolean {
   return value !== undefined && value !== null;
 }
 
-/** Returns the error for a field that could cause more cost than is reserved. */
+/** Returns the error for a field that is invalid, or that could cause more cost than is reserved. */
 export function notAllowed(field: string, rule: string): InvalidRequestError {
   return new InvalidRequestError('NATIVE_FIELD_NOT_ALLOWED', `${field} ${rule}.`, { field });
 }

@@ -59,7 +59,7 @@ export const responses: Dialect = {
   },
   bodyFor: ({ body, stream }, { model, maxOutputTokens, mayStore }) => ({
     ...body,
-    ...(Array.isArray(body.input) && { input: body.input.map(withoutOwnId) }),
+    ...(Array.isArray(body.input) && { input: body.input.map(withoutUnissuedId) }),
     model: model.providerModel,
     max_output_tokens: Number(maxOutputTokens),
     stream: stream && model.streaming,
@@ -160,7 +160,7 @@ function previousIdOf({ previous_response_id: id }: JsonObject): string | undefi
 }
 
 /** Ids that agent-proxy gives to the items of recorded answers; the provider did not issue them. */
-const OWN_ID = /^(msg|fc)_writ_/;
+const PROXY_ID = /^(msg|fc)_writ_/;
 
 /**
  * Whether the client wrote an item: a message with a role other than assistant, or a tool result. Codex gives these
@@ -178,16 +178,16 @@ function isWritten({ type, role, content, output }: Fields): boolean {
  */
 function referenceOf(item: JsonValue) {
   const { type, id, encrypted_content: encrypted } = fieldsOf(item);
-  if (typeof id !== 'string' || id === '' || OWN_ID.test(id) || isWritten(fieldsOf(item)))
+  if (typeof id !== 'string' || id === '' || PROXY_ID.test(id) || isWritten(fieldsOf(item)))
     return [];
   const isEmpty = type === 'reasoning' && typeof encrypted !== 'string';
   return [{ id, stored: type === 'item_reference' || isEmpty }];
 }
 
 /** Returns the item without its id, unless the provider issued the id. */
-function withoutOwnId(item: JsonValue): JsonValue {
+function withoutUnissuedId(item: JsonValue): JsonValue {
   if (!isJsonObject(item) || typeof item.id !== 'string') return item;
-  if (!OWN_ID.test(item.id) && !isWritten(item)) return item;
+  if (!PROXY_ID.test(item.id) && !isWritten(item)) return item;
   const { id: _, ...rest } = item;
   return rest;
 }

@@ -26,8 +26,8 @@ export interface Ledger {
 export const ACCOUNT_LIMIT = 2n ** 62n;
 
 /**
- * Events of a ledger. The caller decides when to apply `expire`: after the expiry time of an entry, or earlier if its
- * process is dead or could not commit its outcome.
+ * Events of a ledger. The caller decides when to apply `expire`: after the expiry time of an entry, or earlier if the
+ * process of the call is dead or could not commit the outcome.
  */
 export type LedgerEvent =
   | { readonly type: 'open' }

@@ -47,8 +47,8 @@ export class FairQueue<T> {
     }
     const start = Math.max(this.#virtualTime, this.#finish.get(waiting.flow) ?? 0);
     this.#finish.set(waiting.flow, start + SCALE / waiting.weight);
-    const behind = this.#weighted.findLastIndex((other) => other.start <= start);
-    this.#weighted.splice(behind + 1, 0, { ...waiting, start });
+    const previous = this.#weighted.findLastIndex((other) => other.start <= start);
+    this.#weighted.splice(previous + 1, 0, { ...waiting, start });
   }
 
   /**

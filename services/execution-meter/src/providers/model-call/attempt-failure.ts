@@ -86,7 +86,7 @@ function codesOf(error: unknown, depth = 0): unknown[] {
   return [code, ...[cause, ...nested].flatMap((inner) => codesOf(inner, depth + 1))];
 }
 
-/** Returns the HTTP status that a gateway reports inside a stream. */
+/** Returns the HTTP status that a provider reports inside a stream. */
 function statusInStream({ code, error }: APIError): number | undefined {
   const inner = (error as { code?: unknown } | undefined)?.code;
   const status = Number(code ?? inner);

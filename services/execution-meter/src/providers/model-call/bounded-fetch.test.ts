@@ -41,7 +41,7 @@ it.each(['text', 'json'] as const)('limits what %s() reads (BD-1)', async (read)
   await expect(response[read]()).rejects.toThrow('is larger than 33554432 bytes');
 });
 
-it('waits for a response longer than the built-in fetch (EM-8)', async () => {
+it('waits longer for a response than the built-in fetch (EM-8)', async () => {
   onTestFinished(shortenFetchTimeouts());
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
   const url = await serve((_, response) => void finished.then(() => response.end('{}')));

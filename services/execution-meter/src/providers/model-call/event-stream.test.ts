@@ -80,7 +80,7 @@ describe('an event stream of a provider', () => {
     },
   );
 
-  it('fails with an event that is not JSON (EM-9)', async () => {
+  it('fails on an event that is not JSON (EM-9)', async () => {
     const { read } = await serve((response) => response.end('data: {"n":\n\n'));
     await expect(read()).rejects.toThrow(SyntaxError);
   });

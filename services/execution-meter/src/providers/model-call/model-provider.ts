@@ -126,7 +126,7 @@ function headersOf({ model, apiKey, chat, requestId, traceparent }: Attempt) {
   return {
     'x-request-id': requestId,
     ...omitUndefined({ traceparent }),
-    // The SDK sends the key in this header.
+    // Removes the header in which the SDK sends the key; Anthropic's API expects the key in x-api-key.
     ...(model.api === 'anthropic' && { authorization: null }),
     ...providerHeaders({ model, apiKey, native: chat.native }),
   };

@@ -152,8 +152,8 @@ export async function seenLevels(
     }),
   );
   const shared = capped.map((level, index): Balance => {
-    const slices = after.find((balance) => balance.level === level);
-    const used = plus(slices?.used ?? NOTHING, others[index] ?? NOTHING);
+    const sliceBalance = after.find((balance) => balance.level === level);
+    const used = plus(sliceBalance?.used ?? NOTHING, others[index] ?? NOTHING);
     return { ...emptyBalance(level, {}), ...own.caps.get(level), used };
   });
   const beforeChange = shared.map((balance) => ({

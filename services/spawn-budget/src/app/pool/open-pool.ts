@@ -89,7 +89,7 @@ function assertSameRequest(known: StoredPool, { requestId, digest }: PoolRequest
   if (known.pool.root === '')
     throw new PreconditionError(
       'POOL_CLOSED',
-      `Run ${known.runId} has ended: it was closed before its pool was opened.`,
+      `Run ${known.runId} ended before its pool was opened.`,
       { run_id: known.runId },
     );
   if (known.requestDigest === digest) return;

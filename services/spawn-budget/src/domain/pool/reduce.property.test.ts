@@ -59,7 +59,7 @@ interface Step {
   readonly afterMs: number;
 }
 
-/** Derives a step from a random word: mostly calls, sometimes time, rarely a close; 'replay' repeats a call. */
+/** Derives a step from a random word: mostly calls, sometimes an expiry, rarely a close; 'replay' repeats a call. */
 function stepOf(word: number): Step | 'replay' {
   const roll = dice(word);
   const kind = roll(16);

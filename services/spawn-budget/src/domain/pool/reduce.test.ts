@@ -80,7 +80,7 @@ describe('reduce', () => {
     expect(names(promoted)).toEqual(['low-2', 'low-1', 'normal']);
   });
 
-  it('gives no slot to an agent that no worker has renewed (SB-8)', () => {
+  it('queues no agent whose lease expired, and dequeues an agent that suspends (SB-8)', () => {
     const expired = after(
       after(pool(2), [acquire('dead', Priority.HIGH)]),
       [{ type: 'expire' }],

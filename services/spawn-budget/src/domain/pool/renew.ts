@@ -5,8 +5,8 @@ import { victimBelow } from './preempt.ts';
 
 /**
  * Applies a worker's renewal (SB-8): extends the lease of a running agent, keeps the slot of a suspended agent, and
- * gives a slot to an agent whose lease expired, or queues the agent. A paused agent stays paused until it is resumed
- * with a free slot or by a promotion (SB-4).
+ * gives a slot to an agent whose lease expired, or queues the agent. A paused agent stays paused until it gets a slot
+ * from the queue or by a promotion (SB-4).
  */
 export function renew(
   draft: PoolDraft,

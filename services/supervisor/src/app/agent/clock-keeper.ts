@@ -18,15 +18,15 @@ export class ClockKeeper {
 
   /** Stops all running clocks at the last activity of their agents, unless another supervisor is running. */
   async start(): Promise<void> {
-    if (await this.#take()) await this.#store.transaction(cutClocks, { background: true });
+    if (await this.#acquire()) await this.#store.transaction(cutClocks, { background: true });
   }
 
   /** Acquires the claim of a replica that has ended; called at an interval. */
-  async stayOn(): Promise<void> {
-    if (this.#claim?.isHeld() !== true) await this.#take();
+  async takeOver(): Promise<void> {
+    if (this.#claim?.isHeld() !== true) await this.#acquire();
   }
 
-  async #take(): Promise<boolean> {
+  async #acquire(): Promise<boolean> {
     // Releases a claim that was lost with its database connection.
     await this.#claim?.release();
     this.#claim = await this.#store.replicas.claim('clocks');

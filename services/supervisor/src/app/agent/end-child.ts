@@ -85,7 +85,7 @@ async function ownSpawn(
   if (before.child_instance === childInstance && before.end_outcome === outcome) return spawn;
   throw new InvalidRequestError(
     'CALL_ID_REUSED',
-    `call_id ${callId} was already used to end a different child; use a new call_id.`,
+    `call_id ${callId} was already used for a different EndChild request; use a new call_id.`,
     { field: 'call_id', call_id: callId },
   );
 }

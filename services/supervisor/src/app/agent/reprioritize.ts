@@ -96,7 +96,7 @@ async function recordChange(
 function agentEnded({ instance }: AgentKey): PreconditionError {
   return new PreconditionError(
     'RUN_ENDED',
-    `Agent ${instance} has ended; only a live agent has a priority.`,
+    `Agent ${instance} has ended; only the priority of a live agent can be changed.`,
     { agent_instance: instance },
   );
 }

@@ -41,7 +41,7 @@ const RUN_ENDED_REASON = 'RUN_ENDED';
 export function spawnChildOrder(context: SupervisorContext): OrderHandler {
   const { peers, events, store, clock } = context;
 
-  const whileWanted =
+  const whilePending =
     (step: (driven: DrivenOrder, spawning: Spawning) => Promise<StepDone>) =>
     async (driven: DrivenOrder): Promise<StepDone> => {
       const key = childOf(driven);
@@ -65,7 +65,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
 
   return {
     steps: {
-      acquire: whileWanted(async ({ order, memo }, { key, child }) => {
+      acquire: whilePending(async ({ order, memo }, { key, child }) => {
         const askedAt = clock.now();
         const answer = await peers.spawnBudget.acquire(requestId(order.order_id, 'acquire'), child);
         if (answer.kind === 'refused') {
@@ -86,7 +86,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
         };
       }),
 
-      open_tab: whileWanted(async ({ order, run }, spawning) => {
+      open_tab: whilePending(async ({ order, run }, spawning) => {
         const { child } = spawning;
         await peers.executionMeter.openTab(requestId(order.order_id, 'open_tab'), run, child);
         return {
@@ -102,7 +102,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
         };
       }),
 
-      deliver: whileWanted(async (driven, spawning) => {
+      deliver: whilePending(async (driven, spawning) => {
         const { order, run } = driven;
         const { key, spawn, child, parent } = spawning;
         const action = actionFrom((await loadDecision(store.db, callOf(spawning))).executed_action);

@@ -9,8 +9,8 @@ import { approvalIdOf, openApproval } from './open-approval.ts';
 import { publishApproval } from './publish-approval.ts';
 
 /**
- * Opens the approval that asks a person for the outcome of a call whose receipt says `unknown`, and suspends the
- * agent: such a call is never retried automatically (TG-5).
+ * Opens the approval that asks a person for the outcome of a call whose receipt has the status `unknown`, and suspends
+ * the agent: such a call is never retried automatically (TG-5).
  */
 export async function openOutcomeApproval(
   tx: Tx,
@@ -34,9 +34,9 @@ export async function openOutcomeApproval(
 }
 
 /**
- * Closes the approval of {@link openOutcomeApproval} when a resolved receipt arrives, even if, after a crash, it
- * arrives before the request that resolved the outcome is repeated (TG-5). The receipt names the person who resolved
- * it.
+ * Closes the approval of {@link openOutcomeApproval} when the receipt of the resolved outcome arrives (TG-5). After a
+ * crash, the receipt may arrive before the client repeats the request that resolved the outcome. The receipt names the
+ * person who resolved it.
  */
 export async function settleOutcomeApproval(
   tx: Tx,

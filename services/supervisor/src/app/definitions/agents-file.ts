@@ -32,22 +32,22 @@ interface AgentsYaml {
 
 /**
  * Reads agent definitions from YAML that conforms to AGENTS_SCHEMA.
- * @param beside agents defined in code, which agents of the file may have as sub-agents
+ * @param inCode agents defined in code, which agents of the file may have as sub-agents
  * @throws ConfigError listing every problem as `file:line:column: what was expected`
  */
 export function loadAgents(
   input: YamlInput,
-  beside: LoadedAgents['agents'] = new Map(),
+  inCode: LoadedAgents['agents'] = new Map(),
 ): LoadedAgents {
   const file = typeof input === 'string' ? input : input.file;
   const { value, warnings, locate } = loadYaml<AgentsYaml>(input, AGENTS_SCHEMA);
   const problems: string[] = [];
-  const agents = new Map(beside);
-  const names = new Set([...beside.keys(), ...value.agents.map(({ name }) => name)]);
+  const agents = new Map(inCode);
+  const names = new Set([...inCode.keys(), ...value.agents.map(({ name }) => name)]);
   for (const [index, yaml] of value.agents.entries()) {
     const at = (...path: DataPath) => locate(['agents', index, ...path]);
     if (agents.has(yaml.name)) {
-      const where = beside.has(yaml.name) ? 'in code, too' : 'twice';
+      const where = inCode.has(yaml.name) ? 'in code, too' : 'twice';
       problems.push(
         `${at('name')}: agent "${yaml.name}" is defined ${where}; agent names must be unique.`,
       );
@@ -106,10 +106,10 @@ export class AgentsFile {
     log: Logger,
   ): Promise<AgentsFile> {
     const file = input === undefined ? undefined : new WatchedFile(input);
-    const followed = new AgentsFile(file, byName(inCode), log);
-    if (file === undefined) assertSubAgents(inCode, followed.#inCode);
-    else followed.#take(await file.read());
-    return followed;
+    const opened = new AgentsFile(file, byName(inCode), log);
+    if (file === undefined) assertSubAgents(inCode, opened.#inCode);
+    else opened.#load(await file.read());
+    return opened;
   }
 
   /** The current agents by name. */
@@ -122,7 +122,7 @@ export class AgentsFile {
     try {
       const changed = await this.#file?.changed();
       if (changed === undefined) return;
-      this.#take(changed);
+      this.#load(changed);
       this.#log.info('agents file reloaded');
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
@@ -130,7 +130,7 @@ export class AgentsFile {
     }
   }
 
-  #take(document: DocumentText): void {
+  #load(document: DocumentText): void {
     const { agents, warnings } = loadAgents(document, this.#inCode);
     assertSubAgents([...this.#inCode.values()], agents);
     for (const warning of warnings) this.#log.warn(warning);

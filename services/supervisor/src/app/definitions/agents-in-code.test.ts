@@ -58,7 +58,7 @@ describe('createAgent', () => {
     );
   });
 
-  it('accepts names that modules add only if they are passed as extensions (AG-8, AG-9)', () => {
+  it('accepts names that modules add, but only if they are passed as extensions (AG-8, AG-9)', () => {
     const settings: AgentSettings = { ...REACT, middleware: { chat: [{ name: 'tone' }] } };
     expect(() => createAgent(settings)).toThrow(
       /Agent "a": middleware\.chat\.0\.name: middleware "tone" does not exist/,

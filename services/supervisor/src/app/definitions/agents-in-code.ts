@@ -119,8 +119,7 @@ export function byName(agents: readonly AgentManifest[]): ReadonlyMap<string, Ag
 
 /**
  * Checks that all sub-agents of `agents` are in `known` and of a permitted kind.
- * @throws ConfigError listing every
- * problem
+ * @throws ConfigError listing every problem
  */
 export function assertSubAgents(
   agents: readonly AgentManifest[],

@@ -13,9 +13,9 @@ import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
 type Tools = Pick<ToolGatewayPeer, 'toolSchemas'>;
 
 /**
- * Reads the policy. At the start, its arguments are not checked against the gateway's schemas, because the gateway
- * may start later: they are checked once the gateway answers, and errors are logged. A rule that reads an argument
- * which no tool has blocks the action (SYS-4).
+ * Reads the policy. At the start, the arguments that its rules read are not checked against the gateway's schemas,
+ * because the gateway may start later; they are checked once the gateway answers, and errors are logged. A rule that
+ * reads an argument which no tool has blocks the action (SYS-4).
  * @throws PolicyError listing every error; ConfigError when the file cannot be read
  */
 export async function openPolicy(input: YamlInput, log: Logger): Promise<PolicyFile> {

@@ -1,4 +1,4 @@
-// The kinds of values that several keys of agents.yaml have, in JSON Schema.
+// JSON Schemas of values that several keys of the agents and notifications files have.
 
 export const ID = {
   type: 'string',

@@ -4,8 +4,8 @@ import { awaitChange } from '../../store/change/change-alarm.ts';
 import { type HaltRow, loadHalt } from '../../store/halt/halts.ts';
 
 /**
- * Maximum time between the end of the wait and the caller's deadline, ms. The wait ends before the deadline so that the
- * response can name the services that have not answered.
+ * The wait ends at least this time before the caller's deadline (half of the remaining time if that is shorter), so
+ * that the response can name the services that have not answered; ms.
  */
 const BEFORE_DEADLINE_MS = 1_000;
 

@@ -24,13 +24,13 @@ import { signalAgents } from './signal-agents.ts';
 export function haltOrder(context: SupervisorContext): HaltOrderHandler {
   const { peers, store, events, notify, clock } = context;
 
-  const whileWanted =
+  const whileActive =
     (step: (halt: HaltRow) => Promise<StepDone>) =>
     async ({ order }: DrivenHalt): Promise<StepDone> => {
       const { haltId } = JSON.parse(order.payload) as HaltPayload;
       const halt = await findHalt(store.urgentDb, haltId);
-      const isWanted = halt?.state === 'pending' || halt?.state === 'in_force';
-      return isWanted ? await step(halt) : { over: true };
+      const isActive = halt?.state === 'pending' || halt?.state === 'in_force';
+      return isActive ? await step(halt) : { over: true };
     };
 
   /** Saves the answer of one service even if the other service does not answer. */
@@ -47,7 +47,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
 
   return {
     steps: {
-      enforce: whileWanted(async (row) => {
+      enforce: whileActive(async (row) => {
         const halt = haltOf(row);
         const asked = await Promise.allSettled([
           note(row, peers.executionMeter.halt(halt), (meter_at, meter_in_flight) => ({
@@ -66,7 +66,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
         return {};
       }),
 
-      confirm: whileWanted(async (row) => ({
+      confirm: whileActive(async (row) => ({
         async commit(trx, at) {
           const { halt_id: haltId } = row;
           const now = await findHalt(trx, haltId);
@@ -79,12 +79,12 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
         },
       })),
 
-      end: whileWanted(async (row) => {
+      end: whileActive(async (row) => {
         if (row.end_runs) await endRuns(context, row);
         return {};
       }),
 
-      tell: whileWanted(async (row) => {
+      tell: whileActive(async (row) => {
         await signalAgents(context, haltOf(row), 'halted');
         return {};
       }),
@@ -102,8 +102,8 @@ async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt)
       async (trx) => {
         const run = await loadRun(trx, key);
         for (const agent of await parkHalted(trx, key, halt)) {
-          const isMeant = halt.scope.instance !== undefined || agent.parent_instance === null;
-          if (!isMeant) continue;
+          const hasEntry = halt.scope.instance !== undefined || agent.parent_instance === null;
+          if (!hasEntry) continue;
           await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, clock.now());
         }
       },

@@ -61,8 +61,9 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
               const run = await loadRun(trx, key);
               // One entry, as for the halt: for the root, or for the halted agent.
               for (const agent of await haltedAgents(trx, key, halt)) {
-                const isMeant = halt.scope.instance !== undefined || agent.parent_instance === null;
-                if (!isMeant) continue;
+                const hasEntry =
+                  halt.scope.instance !== undefined || agent.parent_instance === null;
+                if (!hasEntry) continue;
                 await events.haltLifted(trx, { run, agent: agentRefOf(agent) }, haltId, at);
               }
             },

@@ -21,7 +21,7 @@ export function notifier(current: () => Notifications): Notify {
     if (notification === undefined) return;
     const rows: NotificationRow[] = [];
     for (const [scope, list] of scopesOf(endpoints, event.tenant)) {
-      for (const endpoint of list.filter((each) => wants(each, event, notification.type))) {
+      for (const endpoint of list.filter((each) => isSubscribed(each, event, notification.type))) {
         const id = derivedId('ntf', causeOf(event), scope, endpoint.name);
         const target = { scope, endpoint: endpoint.name, tenant: event.tenant };
         rows.push(newNotification(id, target, notification, at));
@@ -63,7 +63,7 @@ export function scopesOf(
   return [[scope, endpoints.get(scope) ?? []]];
 }
 
-function wants(
+function isSubscribed(
   { events, thresholds }: Endpoint,
   { thresholdPercent }: HookEvent,
   type: Notification['type'],

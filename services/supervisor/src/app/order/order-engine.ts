@@ -30,8 +30,8 @@ interface OfferedOrder {
   readonly order: OrderRow;
   /**
    * Whether this replica retries the order soon if another replica drives its key. True if this replica placed the
-   * order or failed to drive the last order of its key, and for every order of a halt. Otherwise this replica leaves
-   * the order to the other replica.
+   * order or failed to drive the last order of its key, and for every order of a halt, but false for every start. If
+   * false, this replica leaves the order to the other replica.
    */
   readonly isOwn: boolean;
 }
@@ -91,11 +91,11 @@ export class OrderEngine {
     this.#starts.start();
     const unsubscribe = store.changes.subscribe('orders', () => this.#loop.wake());
     const stopListening = store.onOrders((orders) => this.#accept(orders));
-    const forgetOthers = store.replicas.onHint(PLACED_ORDERS, () => this.#readOthersSoon());
+    const unsubscribeHints = store.replicas.onHint(PLACED_ORDERS, () => this.#readOthersSoon());
     this.#unsubscribe = () => {
       unsubscribe();
       stopListening();
-      forgetOthers();
+      unsubscribeHints();
       clearTimeout(this.#othersTimer);
     };
     this.#loop.start();

@@ -35,7 +35,7 @@ export interface StepDone {
   readonly over?: boolean;
   /** Whether the step changed no rows of the supervisor, so that the next step follows without a commit. */
   readonly unchanged?: boolean;
-  /** Longest wait for another transaction that shares the commit, ms; default 0, because clients wait for it. */
+  /** Longest wait for another transaction that shares the commit, ms; default 0, because clients await the commit. */
   readonly commitDelayMs?: number;
   readonly commit?: (trx: SupervisorTransaction, at: Date) => Promise<void>;
 }

@@ -68,8 +68,8 @@ export async function readOwnDecision(
 
 /**
  * Returns the {@link currentDecision}, in a separate transaction.
- * @param isRepeat whether the caller has already tried to send the decision: no writ is signed if there is an earlier
- *   one, so that attempts that fail add no audit records; the worker gets a new writ from GetDecision
+ * @param isRepeat whether the caller has already tried to send the decision: if a writ was signed before, no other writ
+ *   is signed, so that failed attempts add no audit records; the worker gets a new writ from GetDecision
  */
 export async function readCurrentDecision(
   context: SupervisorContext,
@@ -105,7 +105,7 @@ async function auditWrit({ trx, at }: Tx, row: DecisionRow): Promise<void> {
   await appendAudit(trx, { ...callKeyOf(row), kind: 'writ', facts }, at);
 }
 
-/** The answer of the approver; undefined without an approval, or before it is answered. */
+/** The answer of the approver; undefined without an approval or an answer. */
 async function humanAnswerTo(
   trx: SupervisorTransaction,
   { tenant, approval_id }: DecisionRow,

@@ -18,7 +18,7 @@ export interface DecisionInput {
   readonly judgement: Judgement;
   readonly tool: ReviewedTool | undefined;
   /**
-   * The model's text if it was the proposal, or the raw value of any other invalid proposal as JSON; undefined
+   * The model's text if the proposal is raw text, or the raw value of any other invalid proposal as JSON; undefined
    * otherwise.
    */
   readonly rawText: string | undefined;
@@ -68,7 +68,7 @@ export function decisionRow(
     action: action === undefined ? null : JSON.stringify(action),
     revised_action: revisedAction === undefined ? null : JSON.stringify(revisedAction),
     ...(next.kind === 'go' ? executionColumns(next.action, next.from, tool) : NOT_EXECUTED),
-    // Set even while an approval is pending, so that it identifies the reviewed definition.
+    // Set even while an approval is pending, so that the row identifies the reviewed definition.
     definition_digest: definitionDigestOf(action, tool),
     has_effect: hasEffect(action, tool),
     approval_id: next.kind === 'ask' ? approvalIdOf(subject, 'action', callId) : null,

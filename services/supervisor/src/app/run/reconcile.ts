@@ -3,7 +3,7 @@ import type { SupervisorContext } from '../../context.ts';
 import { isExternal } from '../../domain/manifest/manifest-json.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { endChild, recordEnding } from '../../store/agent/endings.ts';
-import { overRuns, settledAgents } from '../../store/run/open-agents.ts';
+import { endedRuns, settledAgents } from '../../store/run/open-agents.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 
 type Context = Pick<SupervisorContext, 'store' | 'clock' | 'peers' | 'telemetry' | 'config'>;
@@ -119,7 +119,7 @@ export class Reconciler {
     const page = { after: this.#afterTab, limit: PAGE, minAgeMs: config.reconcileMs };
     const tabs = await peers.executionMeter.openTabs(page);
     this.#afterTab = tabs.length < PAGE ? undefined : tabs.at(-1);
-    for (const tab of this.#confirmed(this.#tabs, await overRuns(store.db, tabs), tabs)) {
+    for (const tab of this.#confirmed(this.#tabs, await endedRuns(store.db, tabs), tabs)) {
       const { tenant, runId, instance } = tab;
       telemetry.log.warn(
         { tenant, run_id: runId, agent: instance },
@@ -135,7 +135,7 @@ export class Reconciler {
     const page = { after: this.#afterPool, limit: PAGE, minAgeMs: config.reconcileMs };
     const pools = await peers.spawnBudget.openPools(page);
     this.#afterPool = pools.length < PAGE ? undefined : pools.at(-1);
-    for (const pool of this.#confirmed(this.#pools, await overRuns(store.db, pools), pools)) {
+    for (const pool of this.#confirmed(this.#pools, await endedRuns(store.db, pools), pools)) {
       const { tenant, runId } = pool;
       telemetry.log.warn(
         { tenant, run_id: runId },

@@ -131,7 +131,7 @@ interface NewRun {
   readonly traceparent: string;
   /** The agent key that opens it; undefined for a StartRun call (AP-1). */
   readonly key?: { readonly keyId: string; readonly conversation: string };
-  /** The agents that it may delegate to. */
+  /** The agents to which its root can delegate, directly or indirectly. */
   readonly definitions: readonly AgentManifest[];
 }
 

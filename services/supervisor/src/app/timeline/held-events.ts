@@ -8,8 +8,8 @@ const MAX_HELD_BYTES = 16_000_000;
 /** Maximum size of the held events of one run, bytes; above it, they are dropped. */
 const MAX_RUN_BYTES = 1_000_000;
 /**
- * Added to the size of an event for each predecessor, bytes: each attempt to record the event looks up all of them, so
- * the limits also bound the time of an attempt (SYS-6).
+ * Added to the size of an event for each predecessor, bytes: each attempt to record the event looks up all
+ * predecessors, so the limits also bound the time of an attempt (SYS-6).
  */
 const PREDECESSOR_BYTES = 200;
 /** Maximum memory of the ids of recorded events, bytes: some 6,000 ids. */

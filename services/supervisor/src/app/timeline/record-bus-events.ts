@@ -171,11 +171,11 @@ function idsFor(event: HookEvent): string[] {
 
 async function isOrdered(trx: SupervisorTransaction, event: HookEvent): Promise<boolean> {
   const { tenant, runId } = event;
-  const isThere = async (eventId: string) =>
+  const isAppended = async (eventId: string) =>
     (await findSequence(trx, { tenant, runId, eventId })) !== undefined;
-  if (await isThere(timelineId(event))) return true;
+  if (await isAppended(timelineId(event))) return true;
   for (const id of predecessorsOf(event)) {
-    if (!(await isThere(id)) && !(await isThere(workerEventId(id)))) return false;
+    if (!(await isAppended(id)) && !(await isAppended(workerEventId(id)))) return false;
   }
   return true;
 }

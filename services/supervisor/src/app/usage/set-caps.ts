@@ -56,8 +56,8 @@ export async function setCaps(
     setBy: subject,
   });
   if (runId !== '' && balance !== undefined) {
-    // The meter ignores a repeated request, so its response can contain the caps of a later request; these are
-    // recorded.
+    // The meter ignores a repeated request, so its response can contain the caps of a later request; the caps of
+    // the response are recorded.
     const enforced = budgetFrom(balance.limit, 'balance.limit');
     await transact(context, (tx) => recordEnforced(tx, change, id, enforced), touched);
   }

@@ -41,7 +41,7 @@ const MAX_BETWEEN_MS = 500;
 interface Observed {
   /** Average duration of the last starts, ms. */
   readonly recent: number;
-  /** The active runs, including those that are being started. */
+  /** The number of active runs, including those that are being started. */
   readonly active: number;
   /** Time since the previous start, ms. */
   readonly betweenMs: number;
@@ -67,7 +67,7 @@ export class ActiveLimit {
   /**
    * Adapts the limit to a start that has succeeded.
    * @param ms duration of the start, ms
-   * @param active the active runs, including those that are being started
+   * @param active number of active runs, including those that are being started
    * @param now milliseconds of a monotonic clock
    */
   observe(ms: number, active: number, now: number): void {

@@ -22,7 +22,7 @@ interface Task {
   phase: number;
   /** Remaining processor time of the phase, ms. */
   cpu: number;
-  /** When the next phase begins. */
+  /** When the phase begins. */
   until: number;
 }
 

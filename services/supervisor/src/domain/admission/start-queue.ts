@@ -71,12 +71,12 @@ export class StartQueue<Order extends StartOrder> {
     this.#limits = limits;
   }
 
-  /** The starts that wait. */
+  /** The number of starts that wait. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** The active runs, including those that are being started. */
+  /** The number of active runs, including those that are being started. */
   get active(): number {
     let starting = 0;
     for (const order of this.#starting.values()) if (!this.#active.has(keyOf(order))) starting += 1;

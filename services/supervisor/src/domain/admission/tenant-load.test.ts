@@ -110,7 +110,7 @@ describe('TenantLoad', () => {
     for (let number = 0; number < 64; number += 1) expect(tenant.start(now)).toBe(true);
   });
 
-  it('resets the level of a tenant that has fewer runs in flight (BD-5)', () => {
+  it('lowers the level of a tenant that had fewer runs in flight in the last window (BD-5)', () => {
     const tenant = new Tenant();
     for (let number = 0; number < 64; number += 1) tenant.start(0);
     while (tenant.inFlight > ACTIVE) tenant.end();

@@ -4,7 +4,7 @@ import { InvalidRequestError, isStopReason, type Phase } from '@writ/kernel';
 export interface ReportedOutcome {
   readonly stopReason: string;
   readonly phase: Phase;
-  /** The model call, review or tool call at which it stopped; empty when it names none. */
+  /** The model call, review or tool call at which the agent stopped; empty when the worker names none. */
   readonly callId: string;
 }
 
@@ -35,7 +35,7 @@ const NOT_REPORTABLE = ['success', 'nothing_done', 'closed', 'paused', 'cancelle
 
 /**
  * Checks what a worker reported against the supervisor's records (SV-7). An unconfirmed report still ends the agent,
- * because a worker can always stop, but it is marked as unverified.
+ * because a worker can always stop, but the ending is marked as unverified.
  * @throws InvalidRequestError INVALID_STOP_REASON, OUTCOME_NOT_REPORTABLE
  */
 export function checkReportedOutcome(

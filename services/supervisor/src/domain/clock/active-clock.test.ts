@@ -63,11 +63,11 @@ describe('the active clock', () => {
     expect(leaseExpired(stopped(working, at(1_000)), at(700)).activeMs).toBe(1_000);
   });
 
-  it('counts exactly the leased time, except that of a new lease before a late expiry event (EM-1)', () => {
+  it('counts exactly the leased time, except the time of a new lease before a late expiry event (EM-1)', () => {
     const lease = fc.record({
       lasts: fc.integer({ min: 1, max: 1_000 }),
-      /** Activities after the first, relative to the start. */
-      signs: fc.array(fc.nat(1_000), { maxLength: 4 }),
+      /** Activities after the first, relative to the start of the lease. */
+      activities: fc.array(fc.nat(1_000), { maxLength: 4 }),
       gapMs: fc.integer({ min: 1, max: 1_000 }),
       /** The expiry event arrives after this many activities of the next lease. */
       eventAfter: fc.nat(5),
@@ -78,16 +78,16 @@ describe('the active clock', () => {
         let begin = 0;
         let expected = 0;
         let pending: { readonly end: number; after: number } | undefined;
-        for (const { lasts, signs, gapMs, eventAfter } of leases) {
-          const shown = [0, ...signs.filter((sign) => sign <= lasts)].sort((a, b) => a - b);
-          for (const sign of shown) {
-            clock = seen(clock, at(begin + sign));
+        for (const { lasts, activities, gapMs, eventAfter } of leases) {
+          const times = [0, ...activities.filter((ms) => ms <= lasts)].sort((a, b) => a - b);
+          for (const ms of times) {
+            clock = seen(clock, at(begin + ms));
             if (pending === undefined) continue;
             pending.after -= 1;
-            if (pending.after > 0 && sign !== shown.at(-1)) continue;
+            if (pending.after > 0 && ms !== times.at(-1)) continue;
             clock = leaseExpired(clock, at(pending.end));
             pending = undefined;
-            expected -= sign;
+            expected -= ms;
           }
           const end = begin + lasts;
           expected += lasts;

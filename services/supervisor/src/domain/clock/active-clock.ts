@@ -53,10 +53,10 @@ export function stopped(clock: ActiveClock, at: Date): ActiveClock {
 export function leaseExpired(clock: ActiveClock, at: Date): ActiveClock {
   const { activeSince, lastSeenAt } = clock;
   if (activeSince === null || activeSince > at) return clock;
-  const isBack = lastSeenAt !== null && lastSeenAt > at;
+  const wasActiveLater = lastSeenAt !== null && lastSeenAt > at;
   return {
     activeMs: activeMsAt(clock, at),
-    activeSince: isBack ? lastSeenAt : null,
+    activeSince: wasActiveLater ? lastSeenAt : null,
     lastSeenAt,
   };
 }

@@ -31,7 +31,7 @@ export function assertMayHalt(person: HaltingPerson, { tenant, runId }: Scope): 
   );
 }
 
-/** Whether a person may see a halt: admins see what stops their own tenant. */
+/** Whether a person may see a halt: an admin sees the halts that cover their own tenant, an operator every halt. */
 export function maySeeHalt(person: HaltingPerson, { scope }: Pick<OwnedHalt, 'scope'>): boolean {
   return person.isOperator || scope.tenant === undefined || scope.tenant === person.tenant;
 }

@@ -39,7 +39,7 @@ type Changed =
 export type ModelSettings = Required<Pick<ContractModel, 'temperature'>> & ContractModel;
 type ContractModel = NonNullable<Contract['model']>;
 
-/** Limits of an agent's loop; unset = unlimited, zero = zero. */
+/** Limits of an agent's loop; unset = unlimited, zero permits nothing. */
 export type AgentLimits = Required<Pick<ContractLimits, 'maxRefusals' | 'maxRetries'>> &
   ContractLimits;
 type ContractLimits = NonNullable<Contract['limits']>;

@@ -219,8 +219,8 @@ describe('a setting of an agent', () => {
       'initial_tool_choice "look" is not a tool of this agent. Its tools: none.',
     );
     const children = { sub_agents: [{ name: 'child' }] };
-    const bound = { ...model, ...children, initial_tool_choice: 'handoff_child' };
-    expect(load('react', bound).get('a')?.initialToolChoice).toBe('handoff_child');
+    const withHandoff = { ...model, ...children, initial_tool_choice: 'handoff_child' };
+    expect(load('react', withHandoff).get('a')?.initialToolChoice).toBe('handoff_child');
     for (const [steps, problem] of [
       [undefined, /options\.steps must be a list/],
       [['other'], /options\.steps\.0 names "other", which is not in sub_agents/],

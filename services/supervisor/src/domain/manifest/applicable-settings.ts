@@ -38,8 +38,8 @@ const WITH_TOOL_LIST = [...WITH_TOOLS, 'external'] as const satisfies readonly A
  * Kinds that wait for the answers of their sub-agents. The sub-agents of an external agent run in the program of that
  * agent (AP-6).
  */
-const WITH_ASKED = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
-const WITH_CHILDREN = [...WITH_ASKED, 'external'] as const satisfies readonly AgentKind[];
+const AWAITING = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
+const WITH_CHILDREN = [...AWAITING, 'external'] as const satisfies readonly AgentKind[];
 const FEEDS = ['information', 'personal-feed'] as const satisfies readonly AgentKind[];
 
 /**
@@ -69,7 +69,7 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   approval_required_risk: WITH_TOOL_LIST,
   sub_agents: WITH_CHILDREN,
   'sub_agents.*.description': CHATS,
-  'sub_agents.*.ask_timeout': WITH_ASKED,
+  'sub_agents.*.ask_timeout': AWAITING,
   guardrails: WITH_MODEL_LOOP,
   'guardrails.max_repeated_tool_steps': WITH_TOOLS,
   context: CHATS,
@@ -221,11 +221,11 @@ function assertKindOptions(definition: AgentSettings) {
   }
   if (kind === 'external') return assertExternal(definition);
   if (kind === 'flow') assertSteps(options.steps, new Set(children.map(({ name }) => name)));
-  const { max_items: most = 0, durable_follows: durable = false } = options;
+  const { max_items: maxItems = 0, durable_follows: durable = false } = options;
   if (typeof durable !== 'boolean') {
     throw invalid('options.durable_follows', 'must be true or false.');
   }
-  if (typeof most === 'number' && Number.isInteger(most) && most >= 0) return;
+  if (typeof maxItems === 'number' && Number.isInteger(maxItems) && maxItems >= 0) return;
   throw invalid('options.max_items', 'must be a whole number of at least 0.');
 }
 
@@ -239,14 +239,14 @@ function isWithOptions(kind: AgentKind): kind is keyof typeof KIND_OPTIONS {
  */
 function assertExternal(settings: AgentSettings): void {
   const { model, options = {}, sub_agents: children = [] } = settings;
-  const { max_open_runs: most = 1 } = options;
+  const { max_open_runs: maxOpenRuns = 1 } = options;
   for (const name of ['idle_timeout', 'hold'] as const) {
     const time = options[name];
     if (time === undefined || (typeof time === 'string' && DURATION.test(time))) continue;
     throw invalid(`options.${name}`, 'must be a duration such as 30m.');
   }
   assertClientTools(settings);
-  if (!(typeof most === 'number' && Number.isInteger(most) && most >= 1)) {
+  if (!(typeof maxOpenRuns === 'number' && Number.isInteger(maxOpenRuns) && maxOpenRuns >= 1)) {
     throw invalid('options.max_open_runs', 'must be a whole number of at least 1.');
   }
   if (children.length > 1) {

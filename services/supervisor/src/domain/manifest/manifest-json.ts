@@ -22,14 +22,14 @@ export function manifestToJson(manifest: AgentManifest): string {
 }
 
 /** Cache of decoded manifests: every review needs a manifest, and manifests never change. */
-const read = new ByteCache<AgentManifest>({ name: 'manifests', maxBytes: 8_000_000 });
+const decodedManifests = new ByteCache<AgentManifest>({ name: 'manifests', maxBytes: 8_000_000 });
 
 /** Decodes a manifest. */
 export function manifestFromJson(text: string): AgentManifest {
-  const known = read.get(text);
+  const known = decodedManifests.get(text);
   if (known !== undefined) return known;
   const manifest = parseManifest(text);
-  read.set(text, manifest);
+  decodedManifests.set(text, manifest);
   return manifest;
 }
 

@@ -58,7 +58,7 @@ function linkTo(
   return run_id === undefined ? base : `${base}/runs/${run_id}`;
 }
 
-/** The three characters that have a meaning in Slack's text. */
+/** Escapes the three characters that have a meaning in Slack's text. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

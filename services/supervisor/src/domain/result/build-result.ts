@@ -60,7 +60,7 @@ export function rebuildResult(records: ResultRecords, former: RunResult): RunRes
 
 /**
  * Returns the stop reason of the run: `nothing_done` instead of `success` when an action with an effect was refused and
- * none took place.
+ * no such action took effect or is pending.
  */
 function effectiveStopReason(
   stopReason: string,

@@ -39,7 +39,7 @@ export interface DecisionRecord {
   readonly executedAction: RecordedAction | undefined;
   readonly executedFrom: ExecutedFrom | undefined;
   readonly stopReason: string | undefined;
-  /** Undefined for other actions, and for a delegation that was not repeated after its approval. */
+  /** Undefined for other actions, and for a delegation whose agent did not repeat SpawnChild after the approval. */
   readonly handoff?: HandoffRecord | undefined;
   /** The answer of the approver; undefined without an approval or an answer. */
   readonly human: HumanAnswer | undefined;

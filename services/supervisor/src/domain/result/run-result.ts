@@ -68,8 +68,8 @@ export interface RunResult {
   readonly trace: readonly TraceRow[];
   readonly history: readonly HistoryEntry[];
   /**
-   * The model's text, or the raw value of any other invalid proposal as JSON, when the run stopped because it was not a
-   * valid action.
+   * The model's text, or the raw value of any other invalid proposal as JSON, when the run stopped because the
+   * proposal was not a valid action.
    */
   readonly rawAction?: string;
   /** The action at which the run stopped. */

@@ -71,8 +71,8 @@ function receiptOf(callId: string, status: Receipt['status'], paidUsd: number): 
 const step = fc.record({
   cents: fc.integer({ min: 1, max: 150_000 }),
   hasReason: fc.boolean(),
-  /** The outcome of the call, and whether the worker sends the receipt. */
-  fate: fc.constantFrom<Receipt['status'][]>('ok', 'error', 'refused', 'unknown', 'void'),
+  /** The status of the receipt of the call, and whether the worker sends the receipt. */
+  status: fc.constantFrom<Receipt['status'][]>('ok', 'error', 'refused', 'unknown', 'void'),
   isReported: fc.boolean(),
 });
 
@@ -82,7 +82,7 @@ describe('judge', () => {
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         let facts = initialFacts(policy);
         let paid = 0;
-        for (const [index, { cents, hasReason, fate, isReported }] of steps.entries()) {
+        for (const [index, { cents, hasReason, status, isReported }] of steps.entries()) {
           const args = {
             user_id: 1,
             amount_usd: cents / 100,
@@ -94,8 +94,8 @@ describe('judge', () => {
           const callId = `op-${index}`;
           facts = applyPending(policy, facts, `worker-1/${callId}`, next.action);
           const amount = Number(next.action.args.amount_usd);
-          if (fate === 'ok' || fate === 'unknown') paid += Math.round(amount * 100);
-          if (isReported) facts = settleReceipt(policy, facts, receiptOf(callId, fate, amount));
+          if (status === 'ok' || status === 'unknown') paid += Math.round(amount * 100);
+          if (isReported) facts = settleReceipt(policy, facts, receiptOf(callId, status, amount));
         }
         expect(paid).toBeLessThanOrEqual(LIMIT);
       }),

@@ -68,7 +68,7 @@ export function proposalDigest(proposal: Proposal): string {
  * Parses a proposal as an action (SV-2): raw model text, or a native call. To the model, a delegation is the tool
  * `handoff_<agent>` with the argument `task` (AG-3).
  * @param tool the gateway's definition of the named tool; undefined when there is none
- * @param proposer its kind, and the agents that it may delegate to
+ * @param proposer the kind of the agent, and the agents that it may delegate to
  */
 export function readProposal(
   { content }: Proposal,
@@ -120,8 +120,8 @@ function readDelegation(
 }
 
 /**
- * Parses a call of a tool that the program of an external agent executes. Rejects it for other agents, which would
- * execute it without a writ (AP-5).
+ * Parses a call of a tool that the program of an external agent executes. Rejects the calls of other agents, which
+ * would execute the tool without a writ (AP-5).
  */
 function readClientTool(
   { tool, argumentsJson, definitionDigest }: Extract<ProposedContent, { kind: 'client_tool' }>,

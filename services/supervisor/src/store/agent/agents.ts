@@ -211,7 +211,7 @@ export async function cutClocks(trx: SupervisorTransaction): Promise<void> {
   }
 }
 
-/** Deletes the answers and details of all ended agents of a run (SUP-4). */
+/** Deletes the answers and details of all agents of a run (SUP-4). */
 export async function purgeAgents(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,

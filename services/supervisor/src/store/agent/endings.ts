@@ -28,7 +28,7 @@ export interface Ending extends AgentKey {
   readonly stopReason: string;
   /** Omitted for an ending without a phase, such as success or a cancellation. */
   readonly phase?: Phase | undefined;
-  /** The call at which it stopped. */
+  /** The call at which the agent stopped. */
   readonly callId?: string | undefined;
   /** The approved answer. */
   readonly answer?: string | undefined;

@@ -14,7 +14,7 @@ export interface NewAgent extends AgentKey {
   readonly parent?: Pick<AgentRow, 'instance' | 'name' | 'depth'> | undefined;
 }
 
-/** The row of a new agent; its clock is stopped, and only its run's deadline applies. */
+/** The row of a new agent; its clock is stopped, and its `deadline_at` is null. */
 export function newAgentRow({ tenant, runId, instance, manifest, models, parent }: NewAgent) {
   const row: AgentRow = {
     tenant,

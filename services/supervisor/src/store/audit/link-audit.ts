@@ -72,11 +72,11 @@ async function saveLinks(trx: SupervisorTransaction, links: readonly Link[]): Pr
 }
 
 /**
- * Returns the number of records in the next statement: `left` if it is at most MAX_PREPARED_ANY, otherwise the largest
+ * Returns the number of records in the next statement: `left` if it is at most MAX_EXACT_BATCH, otherwise the largest
  * power of two that is not above `left`, so that few statements are prepared.
  */
 function partOf(left: number): number {
-  return left <= MAX_PREPARED_ANY ? left : 2 ** Math.floor(Math.log2(left));
+  return left <= MAX_EXACT_BATCH ? left : 2 ** Math.floor(Math.log2(left));
 }
 
 // PostgreSQL does not derive the types of the parameters of VALUES from the columns that they are assigned to.
@@ -87,7 +87,7 @@ const LINK_COLUMNS = [
   ['hash', sql`text`],
 ] as const;
 
-const MAX_PREPARED_ANY = 32;
+const MAX_EXACT_BATCH = 32;
 
 type LinkValues = Readonly<Record<string, Link[keyof Link] | undefined>>;
 

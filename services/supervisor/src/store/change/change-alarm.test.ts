@@ -3,7 +3,7 @@ import { ChangeAlarm, watchIntervalMs } from './change-alarm.ts';
 import { Changes } from './changes.ts';
 
 const POLL_MS = 1_000;
-/** A store without other replicas. */
+/** Sends and receives no hints, like a store without other replicas. */
 const ALONE = { onHint: () => () => undefined, hint: () => undefined };
 
 it('limits the reads of all watches together to 500 per second, and lets few watches read at the configured interval (BD-2)', () => {

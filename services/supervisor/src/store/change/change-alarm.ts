@@ -65,7 +65,7 @@ export function watchIntervalMs({ subscriptions }: Pick<Changes, 'subscriptions'
 export interface AwaitedChange<T> {
   readonly changes: Changes;
   readonly topic: Topic;
-  /** Interval of reads without a change notification, which may be lost, ms. */
+  /** Interval, ms, of reads without a change notification; a notification may be lost. */
   readonly pollMs: number;
   /** Ends the wait. */
   readonly signal: AbortSignal;

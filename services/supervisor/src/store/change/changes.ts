@@ -52,7 +52,7 @@ export class Changes {
   }
 
   /**
-   * Calls `listener` after each commit that changes `topic`; it must not throw. Returns the unsubscribe function.
+   * Calls `listener`, which must not throw, after each commit that changes `topic`. Returns the unsubscribe function.
    */
   subscribe(topic: Topic, listener: () => void): () => void {
     const listeners = this.#listeners.get(topic) ?? new Set();

@@ -17,9 +17,9 @@ export interface NotedRunState extends RunKey {
 /** The changes of a transaction of this process that listeners receive after its commit (CO-1). */
 export interface CommitNotes {
   readonly topics: Set<Topic>;
-  /** The orders that it placed. */
+  /** The orders that the transaction placed. */
   readonly orders: OrderRow[];
-  /** The states that it gave to runs, in order. */
+  /** The states that the transaction gave to runs, in order. */
   readonly runStates: NotedRunState[];
 }
 

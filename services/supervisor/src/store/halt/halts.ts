@@ -173,7 +173,7 @@ export async function assertNotHalted(db: SupervisorReader, subject: ScopeSubjec
   if (halt !== undefined) throw haltedError(halt);
 }
 
-/** The error of a step of an order whose run or agent is halted; the engine retries the step. */
+/** Returns the error with which a step fails while its run or agent is halted; the engine retries the step. */
 export function delayedBy(halt: Halt): UnavailableError {
   const { message, metadata } = haltedError(halt);
   return new UnavailableError('HALTED', message, metadata);

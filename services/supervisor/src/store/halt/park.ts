@@ -44,8 +44,7 @@ export async function parkHalted(
 
 /**
  * Resumes the agents that a lifted halt had parked, unless another halt covers them or they have no slot. A suspended
- * agent stays suspended; its pending approval is extended by the time that it spent halted, see
- * {@link extendApprovals}. Idempotent.
+ * agent stays suspended. Extends the pending approvals of the agents, see {@link extendApprovals}. Idempotent.
  */
 export async function unparkHalted(
   trx: SupervisorTransaction,

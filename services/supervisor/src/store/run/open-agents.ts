@@ -11,9 +11,9 @@ export interface LiveAgentsPage {
 }
 
 /**
- * Returns a page of the live agents of live runs without an open order, by tenant, run and instance. Runs with an open
- * order are omitted, because an order in progress may cause a temporary difference between the supervisor and its
- * peers; an order that cannot wake an agent because its worker does not know the agent causes none. Uses one statement.
+ * Returns a page of the live agents of live runs, by tenant, run and instance. Runs with an open order are omitted,
+ * because an order may cause a temporary difference between the supervisor and its peers. A `wake_agent` order that
+ * fails because the worker does not know the agent causes no difference, so its run is not omitted. Uses one statement.
  */
 export async function settledAgents(
   db: SupervisorReader,
@@ -49,7 +49,7 @@ export async function settledAgents(
 }
 
 /** Returns the given runs that have ended or are unknown, and that have no open order. Uses one statement. */
-export async function overRuns<K extends RunKey>(
+export async function endedRuns<K extends RunKey>(
   db: SupervisorReader,
   runs: readonly K[],
 ): Promise<K[]> {

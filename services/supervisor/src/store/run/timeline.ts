@@ -213,7 +213,7 @@ const selectLast = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey
     .limit(1),
 );
 
-/** Replaces an entry: its content is deleted (SUP-4), or a result amended (TG-8). */
+/** Replaces an entry, to delete its content (SUP-4) or to amend a result (TG-8). */
 export async function replaceEntry(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,

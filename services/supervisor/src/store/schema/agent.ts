@@ -85,9 +85,9 @@ export const spawns = table('spawns', {
     correlation_id: column.text(),
     /** `refused`: no slot was available. `failed`: the child could not be set up, or its run or parent ended first. */
     state: column.text<'pending' | 'ready' | 'refused' | 'failed'>(),
-    /** The message of the cap, or the reason of the failure; null otherwise. */
+    /** For `refused`, spawn-budget's error message; for `failed`, the reason; null otherwise. */
     why_not: column.text().nullable(),
-    /** JSON: the agent that was paused for the child. */
+    /** JSON array with the agent that was paused for the child; null if no agent was paused. */
     paused: column.text().nullable(),
     /** The call_id of the first EndChild call; null before that call. */
     end_call_id: column.text().nullable(),

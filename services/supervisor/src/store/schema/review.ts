@@ -74,7 +74,7 @@ export const decisions = table('decisions', {
   unique: { decisions_id: ['decision_id'] },
 });
 
-/** One row for each receipt; of a call, the highest revision counts (TG-8). */
+/** One row for each receipt; the highest revision of a call counts (TG-8). */
 export const receipts = table('receipts', {
   columns: {
     tenant: column.text(),
@@ -84,7 +84,7 @@ export const receipts = table('receipts', {
     revision: column.integer(),
     receipt_id: column.text(),
     status: column.text<'ok' | 'error' | 'refused' | 'unknown' | 'void'>(),
-    /** Whether the call achieved its purpose, by the policy; null when it was not executed. */
+    /** Whether the call achieved its purpose, according to the policy; null when it was not executed. */
     outcome: column.text<'ok' | 'failed' | 'unknown'>().nullable(),
     /** Null after a success. */
     stop_reason: column.text().nullable(),

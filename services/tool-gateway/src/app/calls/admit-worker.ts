@@ -4,8 +4,8 @@ import type { GatewayContext } from '../../context.ts';
 import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
 
 /**
- * Records the epoch of a worker that has taken over an agent, so that calls of the previous worker are rejected before
- * the new one has made any (RT-2).
+ * Records the epoch of a worker that has taken over an agent, so that calls of the previous worker are rejected even
+ * before the new worker makes a call (RT-2).
  * @throws PreconditionError STALE_EPOCH
  */
 export async function admitWorker(

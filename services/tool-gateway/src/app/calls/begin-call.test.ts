@@ -10,8 +10,8 @@ const RUN = { tenant: 'acme', runId: 'run_1' };
 
 describe('a call that is recorded while a request for it waits for a slot', () => {
   it('is not executed with the arguments of another writ (TG-1)', async () => {
-    const runs: ToolInvocation[] = [];
-    const { context, store } = await openLoneReplica((invocation) => void runs.push(invocation));
+    const executed: ToolInvocation[] = [];
+    const { context, store } = await openLoneReplica((each) => void executed.push(each));
     const charge = { tool: 'charge', maxToolCalls: 10 };
     const recorded = presentedCall(RUN, 'op-1', { ...charge, to: 'anna' });
     const other = presentedCall(RUN, 'op-1', { ...charge, to: 'eve' });
@@ -25,7 +25,7 @@ describe('a call that is recorded while a request for it waits for a slot', () =
     await expect(
       executeCall({ ...context, tools }, other, new AbortController().signal),
     ).rejects.toMatchObject({ reason: 'WRIT_MISMATCH', metadata: { field: 'arguments_json' } });
-    expect(runs).toEqual([]);
+    expect(executed).toEqual([]);
     const { argsSha256: args_sha256 } = recorded.writ;
     const row = await findCall(store.db, recorded.writ);
     expect(row).toMatchObject({ state: 'intent', attempts: 1, args_sha256 });

@@ -61,8 +61,8 @@ export class InFlightCalls implements FreezableCalls {
     const leave = () => disconnected.reject(signal.reason);
     signal.addEventListener('abort', leave, { once: true });
     try {
-      for (let left = this.#left(name); left !== undefined; left = this.#left(name)) {
-        await Promise.race([left.outcome.catch(() => undefined), disconnected.promise]);
+      for (let orphan = this.#orphan(name); orphan !== undefined; orphan = this.#orphan(name)) {
+        await Promise.race([orphan.outcome.catch(() => undefined), disconnected.promise]);
       }
       const known = this.#entries.get(name);
       const entry = known ?? this.#begin(name, key, tool, attempt);
@@ -109,7 +109,7 @@ export class InFlightCalls implements FreezableCalls {
   }
 
   /** The call if it was cancelled, has no callers and has not ended; undefined otherwise. */
-  #left(name: string): Entry | undefined {
+  #orphan(name: string): Entry | undefined {
     const entry = this.#entries.get(name);
     return entry?.callers === 0 && entry.cancelSignal.aborted ? entry : undefined;
   }

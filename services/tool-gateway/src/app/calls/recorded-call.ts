@@ -34,8 +34,8 @@ export function rejectOtherCall(known: CallRow, { writ }: PresentedCall): void {
 }
 
 /**
- * Rejects a worker that lost its lease and stores a higher epoch, so that a repeat of a recorded call also
- * fences the previous worker (RT-2).
+ * Rejects a worker that lost its lease; stores a higher epoch, so that a repeat of a recorded call also fences the
+ * previous worker (RT-2).
  * @throws PreconditionError STALE_EPOCH
  */
 export async function admitRepeat(

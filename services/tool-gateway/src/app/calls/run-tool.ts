@@ -139,7 +139,7 @@ function toRun(
       return { ending: 'failed', stopReason: `tool_bad_result:${name}`, message: answer.message };
     case 'cancelled':
       if (sideEffect !== 'destructive') return { ending: 'interrupted', message: answer.message };
-      // A destructive tool is not run again; it has not run, so the outcome is known.
+      // The tool did not run, so the outcome is known. A call of a destructive tool is not attempted again.
       return { ending: 'failed', stopReason: `tool_error:${name}`, message: answer.message };
     case 'lost':
       return { ending: isCancelled ? 'interrupted' : 'lost', message: answer.message };

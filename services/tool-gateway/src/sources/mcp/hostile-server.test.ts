@@ -21,7 +21,7 @@ const CHANGED = 'data: {"jsonrpc":"2.0","method":"notifications/tools/list_chang
 
 /** Starts an MCP server over streamable HTTP that offers `tools` and calls `notify` with its notification stream. */
 async function serve({ tools = [TOOL], notify }: Hostility) {
-  const asked = { lists: 0, connects: 0 };
+  const received = { lists: 0, connects: 0 };
   const server = createServer((request, response) => {
     if (request.method === 'GET') {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -36,8 +36,8 @@ async function serve({ tools = [TOOL], notify }: Hostility) {
       { protocolVersion: string }
     >;
     if (id === undefined) return void response.writeHead(202).end();
-    if (method === ('tools/list' as never)) asked.lists += 1;
-    if (method === ('initialize' as never)) asked.connects += 1;
+    if (method === ('tools/list' as never)) received.lists += 1;
+    if (method === ('initialize' as never)) received.connects += 1;
     const results: Record<string, object> = {
       initialize: {
         protocolVersion: params?.protocolVersion,
@@ -57,7 +57,7 @@ async function serve({ tools = [TOOL], notify }: Hostility) {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/mcp`, asked };
+  return { url: `http://127.0.0.1:${port}/mcp`, received };
 }
 
 function open(url: string) {
@@ -117,7 +117,7 @@ describe('an MCP server with limits on what it sends (BD-1)', () => {
     await expect.poll(() => logged(error)).toContain('an event of more than 4194304 bytes');
     await expect.poll(() => offers.at(-1)).toEqual({});
     expect(await call(source)).toEqual(UNREACHABLE);
-    // The rest waits in socket buffers.
+    // `sent` includes the bytes that are still in socket buffers.
     expect(sent).toBeLessThan(4 * MCP_LIMITS.messageBytes);
   });
 
@@ -134,7 +134,7 @@ describe('an MCP server with limits on what it sends (BD-1)', () => {
 
   it('stays enabled when it sends a stream of small events, and is not listed after each event', async () => {
     const { promise: streamed, resolve } = Promise.withResolvers<void>();
-    const { url, asked } = await serve({
+    const { url, received } = await serve({
       notify: async (stream) => {
         for (let n = 0; n < 100; n += 1) {
           stream.write(`: ${'x'.repeat(65_536)}\n\n${CHANGED}`);
@@ -148,7 +148,7 @@ describe('an MCP server with limits on what it sends (BD-1)', () => {
     expect(await call(source)).toMatchObject({ kind: 'output' });
     await expect.poll(() => offers.at(-1)).toHaveProperty('odd__look');
     expect(error).not.toHaveBeenCalled();
-    expect(asked).toMatchObject({ connects: 1 });
-    expect(asked.lists).toBeLessThanOrEqual(2);
+    expect(received).toMatchObject({ connects: 1 });
+    expect(received.lists).toBeLessThanOrEqual(2);
   });
 });

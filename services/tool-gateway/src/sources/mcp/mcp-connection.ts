@@ -103,7 +103,7 @@ export class McpConnection {
       const left = this.#callsOf(client) - 1;
       if (left > 0) this.#calls.set(client, left);
       else this.#calls.delete(client);
-      if (left === 0 && client !== this.#current?.client) void closed(client);
+      if (left === 0 && client !== this.#current?.client) void closeClient(client);
     }
   }
 
@@ -132,7 +132,7 @@ export class McpConnection {
     if (current === undefined || current.client !== client) return;
     this.#current = undefined;
     this.#connectIn(MIN_BACKOFF_MS);
-    await current.connected.then(closed).catch(() => undefined);
+    await current.connected.then(closeClient).catch(() => undefined);
   }
 
   /** Closes the connection without reconnecting, and ends a server that is a child process. */
@@ -146,7 +146,7 @@ export class McpConnection {
   async #closeAll(): Promise<void> {
     const current = this.#current?.client;
     const replaced = [...this.#calls.keys()].filter((client) => client !== current);
-    await Promise.all([this.drop(current), ...replaced.map(closed)]);
+    await Promise.all([this.drop(current), ...replaced.map(closeClient)]);
   }
 
   #callsOf(client: Client): number {
@@ -202,7 +202,7 @@ export class McpConnection {
     if (client !== this.#current?.client) return;
     this.#current = undefined;
     this.#connectIn(MIN_BACKOFF_MS);
-    if (this.#callsOf(client) === 0) void closed(client);
+    if (this.#callsOf(client) === 0) void closeClient(client);
   }
 
   /** Limits the unsolicited messages of the server; each call limits its own response. */
@@ -241,7 +241,7 @@ export class McpConnection {
 }
 
 /** Closes a client, which may be closed already. */
-async function closed(client: Client): Promise<void> {
+async function closeClient(client: Client): Promise<void> {
   await client.close().catch(() => undefined);
 }
 

@@ -18,7 +18,7 @@ export const MCP_LIMITS = {
   toolBytes: 1024 * 1024,
   /** Pages of a list of tools. */
   pages: 16,
-  /** Smallest interval between the starts of two listings. */
+  /** Pause between two listings that notifications or reconnects cause. */
   listIntervalMs: 2_000,
   disabledMs: 600_000,
 } as const;

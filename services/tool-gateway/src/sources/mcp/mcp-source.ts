@@ -206,9 +206,10 @@ function isRefusedConnection(error: unknown): boolean {
 }
 
 /**
- * Maps a result of an MCP server. An error becomes `failed`. Structured content becomes a JSON object; its text blocks
- * are dropped, because they repeat it, and all other blocks are in the field `_content`. Otherwise the answer is the
- * text if all blocks are text, the URL if the only block links to an image, or a JSON object with all content blocks.
+ * Maps a result of an MCP server. An error becomes `failed`. Structured content becomes a JSON object; text blocks are
+ * dropped, because they repeat the structured content, and all other blocks are in the field `_content`. Otherwise the
+ * answer is the text if all blocks are text, the URL if the only block links to an image, or a JSON object with all
+ * content blocks.
  */
 function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
   const { content, structuredContent, isError } = result;

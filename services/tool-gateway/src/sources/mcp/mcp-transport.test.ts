@@ -17,7 +17,7 @@ function sourceAt(url: string) {
   return source;
 }
 
-it('waits for the result of a call longer than the built-in fetch (TG-6)', async () => {
+it('waits longer for the result of a call than the built-in fetch (TG-6)', async () => {
   onTestFinished(shortenFetchTimeouts());
   const held: Received[] = [];
   const { url } = await serveAnswers(
@@ -70,7 +70,7 @@ it('opens no further request for a call that has timed out, if the server sends 
   expect(streams).toHaveLength(opened);
 });
 
-it('gives up a server that does not complete the handshake (TG-6, BD-1)', async () => {
+it('fails when a server does not complete the handshake (TG-6, BD-1)', async () => {
   const held: ServerResponse[] = [];
   const { url } = await serveAnswers(() => false, { notified: (response) => held.push(response) });
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

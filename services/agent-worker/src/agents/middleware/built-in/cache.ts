@@ -10,7 +10,7 @@ const readChat = optionsReader<{ max_entries: number }>('cache', MIDDLEWARE_OPTI
  * not cached.
  */
 export const cacheChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =>
-  remember(readChat(options).max_entries, {
+  cacheResults(readChat(options).max_entries, {
     keyOf: ({ request }) => canonicalDigest(request),
     isKept: (answer) => answer.kind === 'answer',
   });
@@ -26,7 +26,7 @@ const readFunction = optionsReader<{ max_entries: number; tools: string[] }>(
  */
 export const cacheFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
   const { max_entries: size, tools } = readFunction(options);
-  return remember(size, {
+  return cacheResults(size, {
     keyOf: (context) =>
       tools.includes(context.functionName)
         ? canonicalDigest([context.functionName, context.arguments])
@@ -35,20 +35,20 @@ export const cacheFunction: CreateMiddleware<FunctionContext, ProposalOutcome> =
   });
 };
 
-interface Memory<C, R> {
+interface CacheRules<C, R> {
   /** Undefined for calls that are not cached. */
   readonly keyOf: (context: C) => string | undefined;
   readonly isKept: (result: R) => boolean;
 }
 
-function remember<C, R>(size: number, { keyOf, isKept }: Memory<C, R>): Middleware<C, R> {
+function cacheResults<C, R>(size: number, { keyOf, isKept }: CacheRules<C, R>): Middleware<C, R> {
   const results = new Map<string, R>();
   return {
     process: async (context, next) => {
       const key = keyOf(context);
       if (key === undefined) return await next(context);
-      const known = results.get(key);
-      if (known !== undefined) return known;
+      const cached = results.get(key);
+      if (cached !== undefined) return cached;
       const result = await next(context);
       if (isKept(result)) results.set(key, result);
       const [oldest] = results.keys();

@@ -23,7 +23,7 @@ const readOptions = optionsReader<{ schema: JsonObject; max_retries: number }>(
  * `max_retries` times; then the agent stops with `error:invalid_output`.
  */
 export const validateOutput: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
-  const { schema, max_retries: most } = readOptions(options);
+  const { schema, max_retries: maxRetries } = readOptions(options);
   const problemIn = problemFinder(schema);
   return {
     process: async (context, next) => {
@@ -35,7 +35,7 @@ export const validateOutput: CreateMiddleware<ChatContext, ModelAnswer> = (optio
         const text = answerIn(answer.text, context.ctx.manifest.kind);
         const problem = text === undefined ? undefined : problemIn(text);
         if (problem === undefined) return answer;
-        if (retries >= most) throw new MiddlewareTermination('invalid_output', problem);
+        if (retries >= maxRetries) throw new MiddlewareTermination('invalid_output', problem);
         request = withProblem(request, answer.text, problem);
       }
     },

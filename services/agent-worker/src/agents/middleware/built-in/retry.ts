@@ -58,13 +58,13 @@ function isTransient(stopReason: string): boolean {
  * delays.
  */
 function retry<C extends AgentRunContext, R>(
-  { max_retries: most, base_ms: baseMs }: Backoff,
+  { max_retries: maxRetries, base_ms: baseMs }: Backoff,
   shallRetry: (result: R) => boolean,
 ): Middleware<C, R> {
   return {
     process: async (context, next) => {
       let result = await next(context);
-      for (let attempt = 1; attempt <= most && shallRetry(result); attempt += 1) {
+      for (let attempt = 1; attempt <= maxRetries && shallRetry(result); attempt += 1) {
         const { ctx } = context;
         const limits = { baseMs, maxMs: Number.POSITIVE_INFINITY };
         if (baseMs > 0) await ctx.sleep(backoffMs(attempt, limits, ctx.random()));
