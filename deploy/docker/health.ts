@@ -22,7 +22,7 @@ const PORTS: Readonly<Record<string, number>> = {
 };
 
 /** The health response of a service. @param onHandshake called after the TLS handshake, before any response */
-async function ask(service: string, isForLife: boolean, onHandshake: () => void): Promise<Buffer> {
+async function ask(service: string, isLiveness: boolean, onHandshake: () => void): Promise<Buffer> {
   const name = `WRIT_${service.toUpperCase().replaceAll('-', '_')}_PORT`;
   const place = `127.0.0.1:${process.env[name] || PORTS[service]}`;
   const { WRIT_TLS_CERT_FILE: cert, WRIT_TLS_KEY_FILE: key, WRIT_TLS_CA_FILE: ca } = process.env;
@@ -36,7 +36,7 @@ async function ask(service: string, isForLife: boolean, onHandshake: () => void)
           servername: `${service}.writ`,
           // The name in the certificate is not checked, because this connection is local.
           checkServerIdentity: () => undefined,
-          rejectUnauthorized: !isForLife,
+          rejectUnauthorized: !isLiveness,
         })
       : connect(`http://${place}`);
   const answer = Promise.withResolvers<Buffer>();
@@ -67,15 +67,15 @@ async function ask(service: string, isForLife: boolean, onHandshake: () => void)
 }
 
 const [service = '', wanted] = process.argv.slice(2);
-const isForLife = wanted === 'alive';
+const isLiveness = wanted === 'alive';
 let exitCode = 1;
 try {
-  const answer = await ask(service, isForLife, () => {
-    if (isForLife) exitCode = 0;
+  const answer = await ask(service, isLiveness, () => {
+    if (isLiveness) exitCode = 0;
   });
   const serving = answer.equals(SERVING);
   console.log(serving ? 'SERVING' : 'NOT_SERVING');
-  if (serving || (isForLife && answer.length > 0)) exitCode = 0;
+  if (serving || (isLiveness && answer.length > 0)) exitCode = 0;
 } catch (error) {
   // If the connection fails, its error is the cause of the error of the call.
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;

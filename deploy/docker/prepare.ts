@@ -1,8 +1,7 @@
 /**
- * `prepare FOLDER`: generates the credentials of each service in a separate folder (or volume) below
- * FOLDER: a signing key, and a certificate of the authority in `FOLDER/authority`; and
- * certificates for NATS and PostgreSQL. A repeated run renews the certificates; running services reload
- * them.
+ * `prepare FOLDER`: generates a signing key and a certificate for each service, and a certificate for NATS and for
+ * PostgreSQL, each in its own folder (or volume) below FOLDER. The authority in `FOLDER/authority` issues the
+ * certificates. A repeated run renews them; running services reload the renewed certificates.
  */
 import { prepare } from './credentials.ts';
 

@@ -36,7 +36,7 @@ it('the collector receives all three signals, and declares every part of its pip
   }
 });
 
-it('the collector keeps whole traces with errors, escalations and rejections, by the attribute names of spans (SYS-1)', () => {
+it('the collector samples traces with errors, escalations and rejections by the span attributes that services set (SYS-1)', () => {
   const { policies } = collector.processors.tail_sampling;
   expect(policies).toEqual([
     expect.objectContaining({ status_code: { status_codes: ['ERROR'] } }),

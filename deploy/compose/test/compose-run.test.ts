@@ -42,21 +42,21 @@ describe.skipIf(!isDistributedPlatformAvailable())(
     let endpoint = 0;
     let client: WritClient;
 
-    /** Local address of each name of the compose network. */
-    const places = new Map<string, string>();
+    /** Local address of each `host:port` of the compose network. */
+    const localAddresses = new Map<string, string>();
 
     /** Environment of a container, with local addresses and folders. */
     const environmentOf = (name: string): Record<string, string> => {
       const { environment = {} } = compose.services[name] ?? {};
-      const here = (value: string): string => {
+      const localize = (value: string): string => {
         let text = value.replace(/^0\.0\.0\.0$/, '127.0.0.1');
         text = text.replace(/(^|=)\/data\//g, `$1${join(volumes, name)}/`);
-        for (const [place, address] of places)
-          text = text.replace(new RegExp(`(^|[/@])${place}(?=$|/)`), `$1${address}`);
+        for (const [internal, address] of localAddresses)
+          text = text.replace(new RegExp(`(^|[/@])${internal}(?=$|/)`), `$1${address}`);
         return text;
       };
       return Object.fromEntries(
-        Object.entries(environment).map(([key, value]) => [key, here(value)]),
+        Object.entries(environment).map(([key, value]) => [key, localize(value)]),
       );
     };
 
@@ -86,7 +86,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         WRIT_DATA: join(volumes, name),
       });
 
-    /** Configuration of the server, with local files; the test sets its port and data folder. */
+    /** Configuration of the NATS server, with local files; `startNatsServer` sets the port and the data folder. */
     const natsConfig = (): string =>
       read('deploy/nats/nats-server-tls.conf')
         .replace('include "nats-server.conf"', read('deploy/nats/nats-server.conf'))
@@ -96,7 +96,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         .replaceAll('"/tls/', `"${join(volumes, 'nats')}/`);
 
     /** TLS parameters of a URL with the certificate of `name`. */
-    const shown = (name: ServiceName): string => {
+    const tlsParameters = (name: ServiceName): string => {
       const tls = join(volumes, name, 'tls');
       return `?sslmode=verify-full&sslrootcert=${tls}/ca.crt&sslcert=${tls}/service.crt&sslkey=${tls}/service.key`;
     };
@@ -127,20 +127,20 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         hba: `hostssl all writ all trust clientcert=verify-ca\n${read('deploy/postgres/pg_hba.conf')}`,
       });
       const roles = join(ROOT, 'deploy/postgres/roles.sql');
-      await psql(postgres.url() + shown('supervisor'), '-f', roles);
-      places.set('nats:4222', nats.address).set('postgres:5432', postgres.address);
-      places.set('simulator:8090', `127.0.0.1:${simulator}`);
+      await psql(postgres.url() + tlsParameters('supervisor'), '-f', roles);
+      localAddresses.set('nats:4222', nats.address).set('postgres:5432', postgres.address);
+      localAddresses.set('simulator:8090', `127.0.0.1:${simulator}`);
       for (const [index, name] of SERVICE_NAMES.entries())
-        places.set(`${name}:${50_051 + index}`, `127.0.0.1:${ports[index]}`);
+        localAddresses.set(`${name}:${50_051 + index}`, `127.0.0.1:${ports[index]}`);
       await start('simulator', { WRIT_SIMULATOR_PORT: String(simulator) });
       await Promise.all(SERVICE_NAMES.map((name, index) => startService(name, ports[index] ?? 0)));
       const key = ['--tenant', 'default', '--subject', 'me', '--role', 'caller', 'approver'];
-      const made = await execute(
+      const created = await execute(
         process.execPath,
         [START, 'cli', 'keys', 'create', '--data', join(volumes, 'supervisor'), ...key],
         { cwd: image },
       );
-      const apiKey = made.stdout.trim();
+      const apiKey = created.stdout.trim();
       client = createWritClient({ baseUrl: `http://127.0.0.1:${edge}`, apiKey });
     });
     afterAll(async () => {
@@ -157,7 +157,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       rmSync(folder, { recursive: true, force: true });
     });
 
-    it('connect to PostgreSQL with certificate and password, and are rejected without either (SYS-4, SYS-6)', async () => {
+    it('connect to PostgreSQL with certificate and password, and are rejected if either is missing (SYS-4, SYS-6)', async () => {
       const { WRIT_SUPERVISOR_DATABASE_URL = '' } = environmentOf('supervisor');
       const ask = (url: string) => psql(url, '-c', 'select 1');
       expect(await ask(WRIT_SUPERVISOR_DATABASE_URL)).toBe('1');
@@ -169,14 +169,14 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       // The health check of the container presents no certificate.
       const at = ['-q', '-h', '127.0.0.1', '-p', postgres.address.split(':')[1] ?? ''];
       await execute('pg_isready', [...at, '-U', 'postgres']);
-      const inside = await psql(
-        postgres.url() + shown('supervisor'),
+      const sessions = await psql(
+        postgres.url() + tlsParameters('supervisor'),
         '-c',
         `select distinct application_name, ssl, version from pg_stat_ssl join pg_stat_activity using (pid)
          where application_name like 'writ %' order by 1`,
       );
       const lines = SERVICE_NAMES.map((name) => `writ ${name}|t|TLSv1.3`).sort();
-      expect(inside.split('\n')).toEqual(lines);
+      expect(sessions.split('\n')).toEqual(lines);
     });
 
     it('need TLS and a certificate for NATS (SYS-4, SYS-6)', async () => {

@@ -139,13 +139,13 @@ describe('docker-compose.yml', () => {
     );
     for (const server of [nats, postgres]) expect(server?.depends_on).toHaveProperty('owners');
     expect(owners?.depends_on).toHaveProperty('prepare');
-    // Each container sees only its own key.
-    const seen = (volume: string) =>
+    // NATS and PostgreSQL each mount only their own key; prepare and owners mount both.
+    const mountedBy = (volume: string) =>
       services.filter(([, { volumes = [] }]) =>
         volumes.some((each) => each.startsWith(`${volume}:`)),
       );
     for (const volume of ['nats-tls', 'postgres-tls'])
-      expect(seen(volume).map(([name]) => name)).toEqual(
+      expect(mountedBy(volume).map(([name]) => name)).toEqual(
         volume === 'nats-tls' ? ['prepare', 'owners', 'nats'] : ['prepare', 'owners', 'postgres'],
       );
     expect(prepare?.network_mode).toBe('none');
@@ -200,8 +200,8 @@ describe('docker-compose.yml', () => {
     expect(hosts).toEqual(expect.arrayContaining([hostname, 'agent-proxy']));
     // On this network, an agent container can reach only agent-proxy.
     expect(compose.networks.agents?.internal).toBe(true);
-    const there = services.filter(([, { networks = [] }]) => networks.includes('agents'));
-    expect(there.map(([name]) => name)).toEqual(['agent-proxy']);
+    const attached = services.filter(([, { networks = [] }]) => networks.includes('agents'));
+    expect(attached.map(([name]) => name)).toEqual(['agent-proxy']);
   });
 
   it('passes key, address, model and timeout of the provider to the meter alone (EM-6)', () => {
@@ -214,11 +214,11 @@ describe('docker-compose.yml', () => {
   });
 
   it('gives Internet access only to the meter and the gateway, not to the worker (SYS-6)', () => {
-    const ways = (name: ServiceName) =>
+    const external = (name: ServiceName) =>
       (service(name).networks ?? []).filter(
         (network) => compose.networks[network]?.internal !== true,
       );
-    expect(Object.fromEntries(SERVICE_NAMES.map((name) => [name, ways(name)]))).toEqual({
+    expect(Object.fromEntries(SERVICE_NAMES.map((name) => [name, external(name)]))).toEqual({
       supervisor: ['public'],
       'spawn-budget': [],
       'execution-meter': ['models'],
@@ -230,7 +230,7 @@ describe('docker-compose.yml', () => {
   });
 });
 
-/** Returns the names of all settings in the settings reference and in the code that reads settings. */
+/** Returns each word in capitals, such as a setting, in the settings reference, libs/service and the models file. */
 function declared(): Set<string> {
   const files = globSync(
     ['docs/reference/settings.md', 'libs/service/src/**/*.ts', 'examples/refund-desk/models.yaml'],

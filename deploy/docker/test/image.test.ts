@@ -188,8 +188,8 @@ describe('the contents of the image, assembled in a folder', () => {
     const [, port = ''] = (await start('spawn-budget', { ...env, ...tls('spawn-budget') })).split(
       ':',
     );
-    const health = (how: Readonly<Record<string, string>>) =>
-      ended(['health', 'spawn-budget'], { WRIT_SPAWN_BUDGET_PORT: port, ...how });
+    const health = (tlsFiles: Readonly<Record<string, string>>) =>
+      ended(['health', 'spawn-budget'], { WRIT_SPAWN_BUDGET_PORT: port, ...tlsFiles });
     for (const service of SERVICE_NAMES)
       expect(existsSync(join(folder, service, `keys/${service}.jwks.json`))).toBe(true);
     expect(await health(tls('spawn-budget'))).toEqual(SUCCESS);
@@ -198,18 +198,18 @@ describe('the contents of the image, assembled in a folder', () => {
     // TLS handshake.
     const foreign = join(data, 'foreign');
     await ended(['prepare', foreign]);
-    const strange = Object.fromEntries(
+    const foreignTls = Object.fromEntries(
       Object.entries(tls('spawn-budget')).map(([name, file]) => [
         name,
         file.replace(folder, foreign),
       ]),
     );
-    expect(await health(strange)).toEqual({
+    expect(await health(foreignTls)).toEqual({
       status: 1,
       report: expect.stringContaining('self-signed certificate'),
     });
     const alive = ['health', 'spawn-budget', 'alive'];
-    const found = await ended(alive, { WRIT_SPAWN_BUDGET_PORT: port, ...strange });
+    const found = await ended(alive, { WRIT_SPAWN_BUDGET_PORT: port, ...foreignTls });
     expect(found).toMatchObject({ status: 0 });
   });
 

@@ -58,12 +58,12 @@ describe.skipIf(helm === undefined)('a configured chart', () => {
       });
     }
     const plain = { nats: { url: 'nats://nats:4222' }, database: { parameters: '' } };
-    const open = variables(manifestsOf(renderChart(helm ?? '', plain)), 'supervisor');
-    expect(open.names.filter((name) => name.startsWith('WRIT_NATS_'))).toHaveLength(2);
-    expect(open.of('WRIT_SUPERVISOR_DATABASE_URL')?.valueFrom).toBeDefined();
+    const withoutTls = variables(manifestsOf(renderChart(helm ?? '', plain)), 'supervisor');
+    expect(withoutTls.names.filter((name) => name.startsWith('WRIT_NATS_'))).toHaveLength(2);
+    expect(withoutTls.of('WRIT_SUPERVISOR_DATABASE_URL')?.valueFrom).toBeDefined();
     const other = { env: { WRIT_NATS_CA_FILE: '/etc/nats-ca/ca.crt' } };
-    const believing = variables(manifestsOf(renderChart(helm ?? '', other)), 'supervisor');
-    expect(believing.of('WRIT_NATS_CA_FILE')?.value).toBe('/etc/nats-ca/ca.crt');
+    const withOtherCa = variables(manifestsOf(renderChart(helm ?? '', other)), 'supervisor');
+    expect(withOtherCa.of('WRIT_NATS_CA_FILE')?.value).toBe('/etc/nats-ca/ca.crt');
   });
 
   it('runs the image with the digest, if one is set, and with the tag otherwise (SYS-5)', () => {

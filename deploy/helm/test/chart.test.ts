@@ -150,10 +150,10 @@ describe.skipIf(helm === undefined)('the chart', () => {
       for (const probe of ['startupProbe', 'readinessProbe'])
         expect(container[probe].exec.command).toContain(metadata.name.slice('writ-'.length));
       const others = SERVICE_NAMES.filter((service) => metadata.name !== `writ-${service}`);
-      const notes = JSON.stringify([container.env, container.envFrom ?? [], volumes]);
-      for (const other of others) expect(notes).not.toMatch(new RegExp(`"writ-${other}(-tls)?"`));
-      expect(notes.includes('"writ-models"')).toBe(metadata.name === 'writ-execution-meter');
-      expect(notes.includes('"writ-tools"')).toBe(metadata.name === 'writ-tool-gateway');
+      const json = JSON.stringify([container.env, container.envFrom ?? [], volumes]);
+      for (const other of others) expect(json).not.toMatch(new RegExp(`"writ-${other}(-tls)?"`));
+      expect(json.includes('"writ-models"')).toBe(metadata.name === 'writ-execution-meter');
+      expect(json.includes('"writ-tools"')).toBe(metadata.name === 'writ-tool-gateway');
     }
     expect(all('Secret')).toEqual([]);
   });

@@ -18,18 +18,18 @@ const SERVED_BY: Readonly<Record<string, readonly ServiceName[]>> = {
  * Returns the connections that the caller table requires. A service connects to the services that it may call. To fetch
  * signing keys, it also connects to its callers, and to spawn-budget if one of its RPCs requires a slot grant.
  */
-function neededReach(): Set<string> {
-  const reach = new Set<string>();
+function neededConnections(): Set<string> {
+  const connections = new Set<string>();
   for (const [rpc, row] of callerTable) {
     if (!('services' in row) || rpc.includes('ToolProvider')) continue;
     for (const server of SERVED_BY[rpc.split('.')[1] ?? ''] ?? []) {
       for (const caller of row.services) {
-        reach.add(`${caller} > ${server}`).add(`${server} > ${caller}`);
+        connections.add(`${caller} > ${server}`).add(`${server} > ${caller}`);
       }
-      if (row.slotGrant !== undefined) reach.add(`${server} > spawn-budget`);
+      if (row.slotGrant !== undefined) connections.add(`${server} > spawn-budget`);
     }
   }
-  return reach;
+  return connections;
 }
 
 describe.skipIf(helm === undefined)('the network policies of the chart', () => {
@@ -40,7 +40,7 @@ describe.skipIf(helm === undefined)('the network policies of the chart', () => {
   });
   const isPublic = (service: ServiceName, port: number) =>
     (service === 'supervisor' && port === EDGE) || (service === 'agent-proxy' && port === AGENTS);
-  const who = (to: Place, port: number) =>
+  const clientsOf = (to: Place, port: number) =>
     SERVICE_NAMES.filter((service) => canReach(policies, pod(service), to, port));
 
   beforeAll(() => {
@@ -55,7 +55,7 @@ describe.skipIf(helm === undefined)('the network policies of the chart', () => {
     const reached = pairs
       .filter(({ from, to }) => canReach(policies, pod(from), pod(to), PORTS[to]))
       .map(({ from, to }) => `${from} > ${to}`);
-    expect(reached.sort()).toEqual([...neededReach()].sort());
+    expect(reached.sort()).toEqual([...neededConnections()].sort());
     expect(reached).toHaveLength(23);
     for (const { from, to } of pairs)
       for (const port of [22, EDGE, AGENTS, 5432])
@@ -69,29 +69,29 @@ describe.skipIf(helm === undefined)('the network policies of the chart', () => {
   });
 
   it('permit model providers only for the meter, tools only for the gateway, and neither for the worker (SYS-6)', () => {
-    const ways = { model: '198.18.0.1', tool: '198.18.0.2' };
-    const own = { ipBlock: { cidr: `${ways.model}/32` } };
+    const addresses = { model: '198.18.0.1', tool: '198.18.0.2' };
+    const own = { ipBlock: { cidr: `${addresses.model}/32` } };
     const apart = renderChart(helm ?? '', {
       networkPolicy: {
         models: { to: [own], ports: [443] },
-        tools: { to: [{ ipBlock: { cidr: `${ways.tool}/32` } }], ports: [443] },
+        tools: { to: [{ ipBlock: { cidr: `${addresses.tool}/32` } }], ports: [443] },
       },
     });
-    const whole = policies;
+    const previousPolicies = policies;
     policies = manifestsOf(apart).filter(({ kind }) => kind === 'NetworkPolicy');
     try {
-      expect(who({ address: ways.model }, 443)).toEqual(['execution-meter']);
-      expect(who({ address: ways.tool }, 443)).toEqual(['tool-gateway']);
-      expect(who({ address: '203.0.113.1' }, 443)).toEqual([]);
+      expect(clientsOf({ address: addresses.model }, 443)).toEqual(['execution-meter']);
+      expect(clientsOf({ address: addresses.tool }, 443)).toEqual(['tool-gateway']);
+      expect(clientsOf({ address: '203.0.113.1' }, 443)).toEqual([]);
     } finally {
-      policies = whole;
+      policies = previousPolicies;
     }
     // By default, the meter and the gateway can reach public addresses but no private addresses.
-    expect(who({ address: '203.0.113.1' }, 443)).toEqual(['execution-meter', 'tool-gateway']);
+    expect(clientsOf({ address: '203.0.113.1' }, 443)).toEqual(['execution-meter', 'tool-gateway']);
     for (const address of ['10.1.2.3', '169.254.169.254', '192.168.1.1', '172.20.0.1'])
-      expect([address, who({ address }, 443)]).toEqual([address, []]);
-    expect(who({ address: '203.0.113.1' }, 80)).toEqual([]);
-    expect(who({ address: '198.51.100.7' }, 443)).toContain('supervisor');
+      expect([address, clientsOf({ address }, 443)]).toEqual([address, []]);
+    expect(clientsOf({ address: '203.0.113.1' }, 80)).toEqual([]);
+    expect(clientsOf({ address: '198.51.100.7' }, 443)).toContain('supervisor');
   });
 
   it('permit unknown clients to reach the public port and no internal port', () => {
@@ -109,9 +109,9 @@ describe.skipIf(helm === undefined)('the network policies of the chart', () => {
 
   it('permit every service to reach its database, NATS and the collector', () => {
     const named = (name: string): Place => ({ labels: { 'app.kubernetes.io/name': name } });
-    expect(who(named('postgresql'), 5432)).toEqual([...SERVICE_NAMES]);
-    expect(who(named('nats'), 4222)).toEqual([...CORE_SERVICES]);
-    expect(who(named('opentelemetry-collector'), 4317)).toEqual([...SERVICE_NAMES]);
+    expect(clientsOf(named('postgresql'), 5432)).toEqual([...SERVICE_NAMES]);
+    expect(clientsOf(named('nats'), 4222)).toEqual([...CORE_SERVICES]);
+    expect(clientsOf(named('opentelemetry-collector'), 4317)).toEqual([...SERVICE_NAMES]);
   });
 
   it('let pods of external agents reach agent-proxy, and nothing else (AP-1, SYS-6)', () => {
@@ -130,9 +130,9 @@ describe.skipIf(helm === undefined)('the network policies of the chart', () => {
     ])
       for (const port of ports) expect(canReach(policies, agent, other, port)).toBe(false);
     // No service can reach an agent; agents only make calls.
-    expect(who(agent, 443)).toEqual([]);
+    expect(clientsOf(agent, 443)).toEqual([]);
     const clients = [{ podSelector: { matchLabels: agent.labels } }];
-    const whole = policies;
+    const previousPolicies = policies;
     policies = manifestsOf(
       renderChart(helm ?? '', { services: WITH_PROXY, networkPolicy: { agents: clients } }),
     ).filter(({ kind }) => kind === 'NetworkPolicy');
@@ -141,7 +141,7 @@ describe.skipIf(helm === undefined)('the network policies of the chart', () => {
       const other: Place = { labels: {}, namespace: { name: 'other' } };
       expect(canReach(policies, other, pod('agent-proxy'), AGENTS)).toBe(false);
     } finally {
-      policies = whole;
+      policies = previousPolicies;
     }
   });
 });

@@ -8,7 +8,7 @@ import { parseAllDocuments } from 'yaml';
 export interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string };
-  // biome-ignore lint/suspicious/noExplicitAny: its schema is checked by another test.
+  // biome-ignore lint/suspicious/noExplicitAny: another test validates the manifest against its schema.
   readonly spec: any;
 }
 
@@ -61,8 +61,7 @@ function inFolder(work: (folder: string) => string): string {
 
 /**
  * Validates manifests against the schemas of Kubernetes; unknown fields are invalid.
- * @throws Error if a manifest is
- * invalid
+ * @throws Error if a manifest is invalid
  */
 export function validateManifests(kubernetesValidate: string, text: string): void {
   inFolder((folder) => {

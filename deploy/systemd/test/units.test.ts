@@ -14,7 +14,7 @@ const ROOT = resolve(FOLDER, '../..');
 const read = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 const UNIT = read('writ@.service');
 
-/** Whether the checker of systemd is installed. */
+/** Whether systemd-analyze is installed. */
 function hasSystemd(): boolean {
   try {
     execFileSync('systemd-analyze', ['--version'], { stdio: 'ignore' });
