@@ -14,7 +14,7 @@ const FOLDERS = [
   'deploy',
 ];
 
-/** Slow tests, selected by file name: see DEVELOPMENT.md. */
+/** Slow tests, selected by file name or folder: see DEVELOPMENT.md. */
 const SLOW_TESTS = [
   'test/{load,distributed,interop,conformance,packages}/**/*.test.ts',
   'deploy/**/*.test.ts',

@@ -1,7 +1,7 @@
 /**
  * `npm run console`: builds the console into clients/console/dist, which the supervisor serves at its public port.
- * `npm install` runs it with `--if-possible`: an installation without development packages has no console, and the platform
- * starts without it.
+ * `npm install` runs it with `--if-possible`: an installation without development packages has no console, and the
+ * platform starts without it.
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';

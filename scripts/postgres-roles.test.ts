@@ -52,7 +52,7 @@ describe.runIf(isPostgresAvailable())('the roles of services on a PostgreSQL ser
 
   beforeAll(async () => {
     server = (await postgresLocation()).url;
-    // The script can run any number of times.
+    // Runs the script twice, because it must be idempotent.
     for (let time = 0; time < 2; time += 1) {
       await promisify(execFile)('psql', ['--quiet', '--no-psqlrc', '--file', ROLES_FILE, server], {
         env: { ...process.env, ...PASSWORDS },

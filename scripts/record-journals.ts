@@ -2,7 +2,7 @@ import { runCommand } from './run-command.ts';
 
 /**
  * Records the journals that services/agent-worker/test/recorded-journals.test.ts replays. Run it for a release, after
- * RELEASE in test/journals/recorded-agent.ts names it; recordings of earlier releases stay.
+ * setting RELEASE in services/agent-worker/test/journals/recorded-agent.ts; recordings of earlier releases stay.
  */
 if (import.meta.main) {
   process.env.WRIT_RECORD_JOURNALS = 'true';

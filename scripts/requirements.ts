@@ -64,7 +64,10 @@ export interface RequirementList {
   readonly unexplained: readonly string[];
 }
 
-/** Renders the page with the tests of each requirement; a line `Missing: …` of the page makes it PARTIAL or MISSING. */
+/**
+ * Renders the page with the tests of each requirement. A line `Missing: …` in the page makes a requirement PARTIAL or
+ * MISSING.
+ */
 export function renderRequirements(page: string, titles: Titles): RequirementList {
   const unknown = new Set(titles.keys());
   const unexplained: string[] = [];

@@ -32,8 +32,8 @@ const SHARED = [
   'test/interop/mcp-waiting.test.ts',
 ];
 
-/** All tests that write rows of agent-proxy. */
-const ALL_OF_AGENT_PROXY = [
+/** Tests in test/ that write rows of agent-proxy. */
+const TESTS_OF_AGENT_PROXY = [
   'test/agent-proxy/',
   'test/interop/mcp-tools',
   'test/interop/mcp-waiting',
@@ -52,7 +52,7 @@ const { status } = runTests(process.argv.slice(2));
 process.exitCode = status ?? 1;
 
 function runTests(args: readonly string[]) {
-  const chosen = args.includes('--all') ? ['services/', ...ALL_OF_AGENT_PROXY] : SHARED;
+  const chosen = args.includes('--all') ? ['services/', ...TESTS_OF_AGENT_PROXY] : SHARED;
   const others = args.filter((arg) => arg !== '--all');
   const excluded = EXCLUDED.flatMap((pattern) => ['--exclude', pattern]);
   const projects = ['tests', 'integration', 'slow'].flatMap((name) => ['--project', name]);

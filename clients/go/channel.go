@@ -55,9 +55,9 @@ func openChannel() (*grpc.ClientConn, error) {
 	return dial("WRIT_ADDRESS", "127.0.0.1:8080", key, trust)
 }
 
-// openService opens a channel to an internal service, with the token of the service that calls. If WRIT_TLS_CA_FILE is
-// set, it presents the certificate in WRIT_TLS_CERT_FILE, and accepts only a certificate that has the name of the
-// called service and is signed by a CA in WRIT_TLS_CA_FILE.
+// openService opens a channel to an internal service, with the token of the calling service. If WRIT_TLS_CA_FILE is
+// set, the channel presents the certificate in WRIT_TLS_CERT_FILE, and accepts only a certificate that has the name of
+// the called service and is signed by a CA in WRIT_TLS_CA_FILE.
 func openService(service, variable, fallback, token string) (*grpc.ClientConn, error) {
 	trust, err := trustOf("WRIT_TLS_CA_FILE")
 	if err != nil {
@@ -74,7 +74,7 @@ func openService(service, variable, fallback, token string) (*grpc.ClientConn, e
 	return dial(variable, fallback, token, trust)
 }
 
-// trustOf reads the CA certificates in the file of a variable; nil when the variable is empty.
+// trustOf reads the CA certificates in the file that a variable names; nil when the variable is empty.
 func trustOf(variable string) (*tls.Config, error) {
 	file := os.Getenv(variable)
 	if file == "" {
@@ -97,13 +97,13 @@ func dial(variable, fallback, token string, trust *tls.Config) (*grpc.ClientConn
 	if address == "" {
 		address = fallback
 	}
-	wire := insecure.NewCredentials()
+	transport := insecure.NewCredentials()
 	if trust != nil {
-		wire = credentials.NewTLS(trust)
+		transport = credentials.NewTLS(trust)
 	}
 	return grpc.NewClient(
 		address,
-		grpc.WithTransportCredentials(wire),
+		grpc.WithTransportCredentials(transport),
 		grpc.WithPerRPCCredentials(bearer{token, trust == nil}),
 		grpc.WithDefaultServiceConfig(retries),
 	)

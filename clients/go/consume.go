@@ -33,14 +33,14 @@ func consume(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	wire, err := openService("execution-meter", "WRIT_EXECUTION_METER_ADDRESS", "127.0.0.1:50053", token)
+	meter, err := openService("execution-meter", "WRIT_EXECUTION_METER_ADDRESS", "127.0.0.1:50053", token)
 	if err != nil {
 		return err
 	}
-	defer wire.Close()
+	defer meter.Close()
 	ctx, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
-	answer, err := meterv1.NewExecutionMeterServiceClient(wire).Consume(ctx, &meterv1.ConsumeRequest{
+	answer, err := meterv1.NewExecutionMeterServiceClient(meter).Consume(ctx, &meterv1.ConsumeRequest{
 		RequestId: newRequestID(),
 		Tab: &meterv1.TabKey{
 			Tenant: run.GetTenant(), RunId: run.GetRunId(), AgentInstance: run.GetAgent().GetInstance(),

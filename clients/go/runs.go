@@ -11,7 +11,7 @@ import (
 	supervisionv1 "writ.example/caller/gen/writ/supervision/v1"
 )
 
-// openRuns connects to the service for runs; close it when done.
+// openRuns returns a client of RunService and its channel, which the caller closes.
 func openRuns() (runv1.RunServiceClient, io.Closer, error) {
 	channel, err := openChannel()
 	if err != nil {

@@ -1,4 +1,4 @@
-"""Writes the Python of Writ's contracts to `gen/`, with the ordinary generator of grpcio-tools."""
+"""Generates the Python code of Writ's contracts in `gen/`, with the generator of grpcio-tools."""
 
 import shutil
 import sys

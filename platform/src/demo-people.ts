@@ -3,7 +3,7 @@ import type { Person } from '@writ/rpc';
 
 /** Subject that starts the runs of the demo; a later start follows the unfinished runs of this subject only. */
 export const DEMO_SUBJECT = 'demo';
-/** Subject of the simulated approver: the record never names a person for a decision that a program made. */
+/** Subject of the simulated approver, so that the audit record names no person for a decision of a program. */
 export const SIMULATED_SUBJECT = 'demo:simulated';
 
 /** The two identities of the demo. Their keys exist only in memory until the process exits. */

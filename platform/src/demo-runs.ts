@@ -42,7 +42,7 @@ export interface DemoRuns {
 }
 
 interface DemoParts {
-  /** A client with the development key: decides in the name of the person at the terminal. */
+  /** A client with the development key, which decides approvals for the person at the terminal. */
   readonly client: WritClient;
   /** A client of {@link DEMO_SUBJECT}. */
   readonly starter: WritClient;

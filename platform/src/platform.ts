@@ -35,7 +35,7 @@ export interface Platform {
   readonly apiKey: string;
   /** Internal addresses, `host:port`. */
   readonly addresses: Readonly<Record<ServiceName, string>>;
-  /** Number of durable commits of all services that a request waited for, since the start. */
+  /** Number of durable commits of all services since the start, excluding those that no request waits for. */
   commits(): number;
   /**
    * Drains and stops all services, the supervisor last; a second call has no effect. Throws the first error after

@@ -35,7 +35,7 @@ describe('npm run demo', () => {
     expect(code).toBe(0);
   });
 
-  it('prints no notice about a simulated person without an approval (PE-2)', async () => {
+  it('prints no notice about a simulated person if no approval is requested (PE-2)', async () => {
     const { code, stdout } = await run('main.ts', ['--exit', '--example', 'nightly-flow']);
     expect(stdout).not.toContain('simulated (');
     expect(code).toBe(0);

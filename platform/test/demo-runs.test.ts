@@ -22,7 +22,7 @@ it('finds the unfinished runs of every page (PE-2)', async () => {
     };
     started.push((await client.runs.startRun(start)).run?.runId ?? '');
   }
-  // Pages of one run, in place of many runs.
+  // With pages of one run, three runs are several pages.
   const listRuns: WritClient['runs']['listRuns'] = (request, options) =>
     client.runs.listRuns({ ...request, pageSize: 1 }, options);
   const demo = createDemoRuns({
@@ -40,7 +40,7 @@ it('finds the unfinished runs of every page (PE-2)', async () => {
   expect(others.map(({ runId }) => runId)).toEqual(started);
 });
 
-it('counts a run that was resumed and ended before the question as left unfinished (PE-2, SYS-5)', async () => {
+it('lists a resumed run of the demo that has ended since the start as unfinished (PE-2, SYS-5)', async () => {
   const dataDir = tempFolder();
   const example = loadExample('refund-desk');
   const open = () =>

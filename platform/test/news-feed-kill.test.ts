@@ -33,7 +33,7 @@ function runsOf(dataDir: string): unknown[] {
 
 /**
  * Starts a news feed and stops it with SIGTERM when its output matches `pattern`; returns its data folder. Starts
- * another one when it completes before the signal takes effect, which can happen on a busy machine.
+ * another news feed if the first completes before the signal takes effect, which can happen on a busy machine.
  */
 async function stopAfter(pattern: RegExp): Promise<string> {
   for (;;) {
@@ -68,7 +68,7 @@ it.each([1, 2])(
 );
 
 it.each([1, 2])(
-  'a start reuses the %i additional runs of an earlier start without a job, and delivers each item once (SYS-5, AG-5)',
+  'a start reuses the %i additional runs of an earlier start that stopped before its job, and delivers each item once (SYS-5, AG-5)',
   async (count) => {
     const dataDir = tempFolder();
     const example = loadExample('news-feed');

@@ -9,8 +9,8 @@ const README = resolve(import.meta.dirname, '../../README.md');
 const CONSOLE = resolve(import.meta.dirname, '../../clients/console/dist/index.html');
 
 /**
- * The transcript of the README, up to the time of the run. The line with the address of the console is printed only if
- * the console is built.
+ * The lines of the transcript in the README, which ends with the line `time: …`. The line with the address of the
+ * console is printed only if the console is built.
  */
 function documented(): string[] {
   const [, block = ''] = /```text\n(Writ is up:[^`]*)```/.exec(readFileSync(README, 'utf8')) ?? [];

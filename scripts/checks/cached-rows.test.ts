@@ -11,7 +11,7 @@ function writtenIn(file: string): readonly string[] {
   );
 }
 
-/** Whether one file imports the other: the writer updates the cache, or the cache calls the writer. */
+/** Whether `other` imports `file`: a writer imports the cache that it updates, a cache the writer that it calls. */
 function isImported(file: string, other: string): boolean {
   return readFileSync(other, 'utf8').includes(`/${basename(file)}'`);
 }
@@ -25,8 +25,8 @@ it('only the cache module, its importers and its imports write tables with cache
   const caches = files.filter((file) => readFileSync(file, 'utf8').includes('new RowCache'));
   const outside = caches.flatMap((cache) => {
     const tables = new Set(writtenIn(cache));
-    const place = cache.slice(0, cache.indexOf('/src/') + 1);
-    const others = files.filter((file) => file !== cache && file.startsWith(place));
+    const folder = cache.slice(0, cache.indexOf('/src/') + 1);
+    const others = files.filter((file) => file !== cache && file.startsWith(folder));
     return others
       .filter((file) => !isImported(cache, file) && !isImported(file, cache))
       .flatMap((file) => writtenIn(file).filter((table) => tables.has(table)))

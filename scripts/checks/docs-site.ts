@@ -1,6 +1,6 @@
 /**
- * Builds the site of the documentation, which fails for a link to a page that does not exist, and checks that it needs
- * no network.
+ * Builds the documentation site and checks that its pages load nothing from the network. The build fails for a link to
+ * a page that does not exist.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Type-checks the TypeScript examples of doc comments, README files and docs. An example is a fenced block marked `ts`; in a
- * Markdown page, a block without imports is a fragment and is not checked.
+ * Type-checks the TypeScript examples of doc comments, README files and docs. An example is a fenced block marked `ts`;
+ * in a Markdown page, a block without imports is a fragment and is not checked.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -5,7 +5,7 @@ import { GENERATED_FOLDERS, generate } from '../generate.ts';
 import { type CommandResult, runCommand } from '../run-command.ts';
 
 /**
- * Generates into a temporary folder and compares: committed code must match the current contracts.
+ * Generates the code of the contracts into a temporary folder and compares it with the committed code.
  *
  * @returns code 1 with the differences
  */

@@ -21,12 +21,12 @@ export function brokenLinks(page: string, text: string): readonly string[] {
   );
   const paths = [...prose.matchAll(PATH)].map(([, path = '']) => path);
   return [
-    ...links.filter((target) => !leadsSomewhere(page, text, target)),
+    ...links.filter((target) => !targetExists(page, text, target)),
     ...paths.filter((path) => !exists(path)),
   ].map((target) => `${page}: ${target} does not exist`);
 }
 
-function leadsSomewhere(page: string, text: string, target: string): boolean {
+function targetExists(page: string, text: string, target: string): boolean {
   if (/^[a-z]+:/.test(target)) return true;
   const [path = '', heading = ''] = target.split('#', 2);
   if (path === '') return headings(text).includes(heading);

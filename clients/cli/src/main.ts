@@ -7,13 +7,13 @@ import './quiet-warnings.ts';
 
 // Caches compiled modules for later commands; Node ignores the cache if the folder is not writable.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/compiled'));
-// Without this listener, the console ignores errors of standard output.
+// Without this listener, console.log ignores errors of standard output.
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   if (code === 'EPIPE') process.exit(EXIT.brokenPipe);
   console.error(`Standard output cannot be written (${code ?? message}).`);
   process.exit(EXIT.error);
 });
-// Imported after quiet-warnings.ts, because loading node:sqlite emits a warning.
+// Imported after quiet-warnings.ts, because loading node:sqlite emits a warning in Node 22.
 const { runCli } = await import('./cli.ts');
 process.exitCode = await runCli(process.argv.slice(2), {
   env: process.env,

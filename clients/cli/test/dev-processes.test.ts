@@ -107,7 +107,7 @@ describe('writ dev', () => {
     const project = await createProject();
     const dev = startDev(project.folder, ['--data', 'data']);
     await dev.until(/^Files are watched/);
-    // This change is found by the poll that would also find the files that the start has written.
+    // The poll that finds this change would also find the files that the platform wrote when it started.
     project.change('agents.yaml', 'voucher-agent', 'credit-agent');
     await dev.until(/^changed /);
     expect(dev.text()).toMatch(/^changed +agents\.yaml$/m);

@@ -215,8 +215,8 @@ describe('writ doctor', () => {
     expect(late.out.join('\n')).toMatch(/^error +The clock of the platform .* by -3[56]\d\d s/m);
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    const away = await writ(['doctor', folder, '--address', address]);
-    expect(away.out.join('\n')).toMatch(/^warning +No platform answers at http:.*writ dev/m);
+    const unreachable = await writ(['doctor', folder, '--address', address]);
+    expect(unreachable.out.join('\n')).toMatch(/^warning +No platform answers at http:.*writ dev/m);
   });
 
   it('reports a data folder path that is a file (SYS-3)', async () => {

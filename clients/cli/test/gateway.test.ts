@@ -9,11 +9,11 @@ import { generateTestCertificates } from '@writ/testing/certificates';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../src/cli.ts';
 
-const ANYWHERE = ['supervisor', 'worker', 'tools'].flatMap((name) => [`--${name}`, '127.0.0.1:0']);
+const ANY_PORT = ['supervisor', 'worker', 'tools'].flatMap((name) => [`--${name}`, '127.0.0.1:0']);
 
-let insecure: KeyPeer;
+let permissive: KeyPeer;
 
-function startInsecure(tls?: ServerTls): Promise<KeyPeer> {
+function startPermissive(tls?: ServerTls): Promise<KeyPeer> {
   return startKeyPeer('tool-gateway', {
     ...(tls && { tls }),
     routes: [
@@ -30,14 +30,14 @@ function startInsecure(tls?: ServerTls): Promise<KeyPeer> {
 }
 
 beforeAll(async () => {
-  insecure = await startInsecure();
+  permissive = await startPermissive();
 });
-afterAll(() => insecure.close());
+afterAll(() => permissive.close());
 
 async function verify(address: string, ...options: readonly string[]) {
   const out: string[] = [];
   const err: string[] = [];
-  const exit = await runCli(['gateway', 'verify', address, ...ANYWHERE, ...options], {
+  const exit = await runCli(['gateway', 'verify', address, ...ANY_PORT, ...options], {
     env: {},
     print: (line) => out.push(line),
     warn: (line) => err.push(line),
@@ -47,7 +47,7 @@ async function verify(address: string, ...options: readonly string[]) {
 
 describe('writ gateway verify', () => {
   it('reports every case and fails a gateway that accepts every caller (TG-7, SYS-6)', async () => {
-    const { exit, out } = await verify(insecure.address, '--only', 'service');
+    const { exit, out } = await verify(permissive.address, '--only', 'service');
     expect(exit).toBe(1);
     const line = (text: string) => out.find((one) => one.includes(text));
     expect(line('tools.yaml declares it')).toMatch(/^FAIL {2}registry: .*\(TG-6\): it is absent/);
@@ -72,7 +72,7 @@ describe('writ gateway verify', () => {
   });
 
   it('lists the available tables if --only matches no table (SYS-3)', async () => {
-    const { exit, err } = await verify(insecure.address, '--only', 'weather');
+    const { exit, err } = await verify(permissive.address, '--only', 'weather');
     expect(exit).toBe(2);
     expect(err[0]).toMatch(
       /^No table matches weather\. Available tables: .*crashes.*writ-checks\.$/,
@@ -99,7 +99,7 @@ describe('writ gateway verify over mutual TLS', () => {
       caFile,
       log: createTelemetry({ service: 'tool-gateway', logLevel: 'silent' }).log,
     });
-    certified = await startInsecure({ files, clientCertificates: 'required' });
+    certified = await startPermissive({ files, clientCertificates: 'required' });
   });
   afterAll(async () => {
     await certified?.close();
@@ -120,7 +120,7 @@ describe('writ gateway verify over mutual TLS', () => {
   });
 
   it('skips certificate cases in cleartext and prints the reason (TG-7)', async () => {
-    const { out } = await verify(insecure.address, '--only', 'tls');
+    const { out } = await verify(permissive.address, '--only', 'tls');
     expect(out.filter((line) => line.startsWith('skip'))).toHaveLength(2);
     expect(out.join('\n')).toContain('requires --tls-cert-file');
   });

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../src/cli.ts';
 import { EXIT } from '../src/io.ts';
 
-/** The bus of a service process without WRIT_NATS_URL: its events remain in its outbox. */
+/** The bus of a service process without WRIT_NATS_URL; the events of the process remain in its outbox. */
 const noNats = () =>
   createInProcessBus({ requiredConsumers: [TIMELINE_CONSUMER], onError: () => undefined });
 

@@ -121,7 +121,7 @@ describe('writ certs --replace-ca', () => {
 
     const failures: unknown[] = [];
     let calls = 0;
-    const over = new AbortController();
+    const stop = new AbortController();
     // One client keeps its connections; the other opens a connection for each call.
     const callOn = async (from: Peer, to: Peer): Promise<void> => {
       const kept = createRpcClient(KeyService, {
@@ -129,7 +129,7 @@ describe('writ certs --replace-ca', () => {
         telemetry,
         tls: from.tls.to(to.name),
       });
-      while (!over.signal.aborted) {
+      while (!stop.signal.aborted) {
         await Promise.all([kept.getKeys({}), callOnce(from, to)]).catch((error) =>
           failures.push(error),
         );
@@ -138,24 +138,24 @@ describe('writ certs --replace-ca', () => {
       kept.close();
     };
     const callers = [callOn(worker, supervisor), callOn(supervisor, worker)];
-    /** Waits for calls on new connections. */
-    const sendCalls = async (): Promise<void> => {
+    /** Waits until 20 more calls have been made, and checks that no call has failed. */
+    const waitForCalls = async (): Promise<void> => {
       const before = calls;
       await expect.poll(() => calls).toBeGreaterThan(before + 20);
       expect(failures).toEqual([]);
     };
     const before = serialOf(join(folder, 'ca.crt'));
-    await sendCalls();
+    await waitForCalls();
     for (const step of ['begin', 'issue', 'finish']) {
       const { exit, err } = await certs('--replace-ca', step);
       expect({ step, exit, err }).toEqual({ step, exit: 0, err: '' });
       // The services reload at different times.
       await worker.update();
-      await sendCalls();
+      await waitForCalls();
       await supervisor.update();
-      await sendCalls();
+      await waitForCalls();
     }
-    over.abort();
+    stop.abort();
     await Promise.all(callers);
     expect(failures).toEqual([]);
 

@@ -143,8 +143,8 @@ describe('writ runs', () => {
     expect(closed).toBe(
       'No server responds at 127.0.0.1:1. Is Writ running there? Set --address or WRIT_ADDRESS to the address of its public API.',
     );
-    const [away = ''] = (await writ(['runs', 'list'], { WRIT_ADDRESS: 'writ.example' })).err;
-    expect(away).toContain('WRIT_API_KEY is not set');
+    const [remote = ''] = (await writ(['runs', 'list'], { WRIT_ADDRESS: 'writ.example' })).err;
+    expect(remote).toContain('WRIT_API_KEY is not set');
     const [ftp = ''] = (await writ(['runs', 'list', '--address', 'ftp://127.0.0.1'])).err;
     expect(ftp).toContain('must be host:port, or a URL that begins with http:// or https://');
   });

@@ -3,7 +3,7 @@ import { createEdge } from '@writ/rpc/edge';
 import { createTelemetry } from '@writ/telemetry';
 import { onTestFinished } from 'vitest';
 
-/** Starts a public port with scripted RPCs, which accepts every key; returns the variables of a command that uses it. */
+/** Starts an edge that accepts every API key, with scripted RPCs; returns the environment variables for a command. */
 export async function startScriptedEdge(routes: readonly Route[]) {
   const server = await createEdge({
     host: '127.0.0.1',

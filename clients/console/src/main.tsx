@@ -6,7 +6,7 @@ import { createTheme, MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
-// biome-ignore lint/correctness/useImportExtensions: a package, whose types have such a file.
+// biome-ignore lint/correctness/useImportExtensions: an entry point of a package; its types have a file of this name.
 import { createRoot } from 'react-dom/client';
 import { BrowserRouter } from 'react-router';
 import { createQueryClient } from './api/query-client.ts';

@@ -33,7 +33,7 @@ export function hasBrowser(): boolean {
  * others wait.
  */
 export function buildConsole(): void {
-  while (!takeLock()) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  while (!acquireLock()) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
   try {
     buildChanged();
   } finally {
@@ -45,7 +45,7 @@ export function buildConsole(): void {
  * Tries to acquire the lock; returns false if it exists. Removes the lock of a dead process, so that the next attempt
  * succeeds.
  */
-function takeLock(): boolean {
+function acquireLock(): boolean {
   try {
     mkdirSync(dirname(LOCK), { recursive: true });
     writeFileSync(LOCK, String(process.pid), { flag: 'wx' });

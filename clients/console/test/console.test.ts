@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildConsole, changeAnswers, hasBrowser, launchBrowser, openPage } from './browser.ts';
 import { type ConsolePlatform, startConsolePlatform } from './console-platform.ts';
 
-const PATIENT = { timeout: 60_000 };
+const LONG_TIMEOUT = { timeout: 60_000 };
 
 describe.runIf(hasBrowser())('the console in Chromium', () => {
   let browser: Browser;
@@ -73,7 +73,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByRole('heading', { name: 'Sign in to Writ' }).waitFor();
     await page.unroute(/GetCaller/);
-    // The page of the next user has no answer yet.
+    // The platform does not respond to the ListRuns call of the next user.
     await page.route(/ListRuns/, () => undefined);
     await page.getByLabel('API key', { exact: true }).fill(platform.otherTenantKey);
     await page.getByRole('button', { name: 'Sign in' }).click();
@@ -140,7 +140,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await expect
       .poll(
         async () => (await platform.client.runs.getRun({ runId })).run?.result?.stopReason,
-        PATIENT,
+        LONG_TIMEOUT,
       )
       .toBe('success');
     await page.goto(`/runs/${runId}`);
@@ -370,7 +370,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('verifies a partial export after its first record is named (SV-8, PE-2)', async () => {
+  it('verifies a partial export after the user enters the record that it follows (SV-8, PE-2)', async () => {
     const lines: string[] = [];
     for await (const entry of platform.client.audit.exportAudit({ afterSequence: 2n })) {
       lines.push(exportedLine(entry));

@@ -84,7 +84,7 @@ function shown({ median, p95 }: Frames): string {
   return `median ${median} ms, p95 ${p95} ms`;
 }
 
-/** Copies the run and its events in the database of a stopped platform. */
+/** Inserts copies of a run and of its events into the database of a stopped platform. */
 function multiply(file: string, runId: string): void {
   const database = new DatabaseSync(file);
   const run = database.prepare('SELECT * FROM runs WHERE run_id = ?').get(runId) ?? {};
@@ -132,7 +132,7 @@ async function firstRowMs(page: Page): Promise<number> {
   return Number(await page.evaluate(() => document.documentElement.dataset.firstRowMs));
 }
 
-/** Scrolls a list in {@link FRAMES} frames; returns the times between them, ms. */
+/** Scrolls a list in {@link FRAMES} frames; returns the median and 95th percentile of the frame times, ms. */
 async function scroll(page: Page, label: string): Promise<Frames> {
   const frames = await page.getByLabel(label).evaluate(
     (element, count) =>

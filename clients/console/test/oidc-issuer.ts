@@ -3,13 +3,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** The client that the issuer knows. */
+/** Id of the client that is registered at the issuer. */
 export const CLIENT_ID = 'writ-console';
 export const AUDIENCE = 'writ';
 
 /** An OpenID Connect issuer on loopback: authorization code flow with PKCE for a public client, and a sign-in page. */
 export class OidcIssuer {
-  /** Lifetime of the access tokens, s. */
+  /** The `expires_in` of the token response, s; the tokens themselves are valid for 300 s. */
   tokenSeconds = 300;
   /** How the issuer answers requests to renew a token. */
   renewal: 'accept' | 'fail' | 'refuse' = 'accept';

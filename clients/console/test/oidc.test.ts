@@ -66,11 +66,11 @@ it.runIf(hasBrowser())(
     await page.reload();
     await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
     issuer.renewal = 'refuse';
-    // The last token may be valid for another second, and a stream that it has opened continues.
+    // The console may use the last token for another second, and a stream opened with it continues.
     await expect
       .poll(async () => {
         for (const name of ['Runs', 'Audit']) {
-          // The page of the sign-in has no links.
+          // The sign-in page has no links.
           const link = page.getByRole('link', { name });
           await link.click({ timeout: 1_000 }).catch(() => undefined);
         }

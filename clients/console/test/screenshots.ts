@@ -1,4 +1,7 @@
-/** `npm run screenshots -- [FOLDER]`: a picture of every page in both themes and at 1280 and 360 px. */
+/**
+ * `npm run screenshots -- [FOLDER [NAME]]`: takes screenshots of every page, or of the pages whose name contains NAME,
+ * in both themes and at 1280 and 360 px.
+ */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Page, Request } from 'playwright-core';
@@ -26,7 +29,7 @@ try {
     .filter(({ name }) => only === undefined || name.includes(only))
     .flatMap((page) => THEMES.map((theme) => ({ ...page, theme })));
   const workers = Array.from({ length: AT_ONCE }, async () => {
-    for (let next = shown.shift(); next !== undefined; next = shown.shift()) await picture(next);
+    for (let next = shown.shift(); next !== undefined; next = shown.shift()) await capture(next);
   });
   await Promise.all(workers);
 } finally {
@@ -34,8 +37,8 @@ try {
   await platform.close();
 }
 
-/** Takes the pictures of a page in one theme. */
-async function picture({
+/** Takes the screenshots of a page in one theme. */
+async function capture({
   name,
   path,
   isSignedOut,

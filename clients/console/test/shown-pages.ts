@@ -11,7 +11,7 @@ export interface ShownPage {
   readonly ready: (page: Page) => Promise<unknown>;
 }
 
-/** Creates runs, approvals and a halt, and returns every page with them. */
+/** Creates runs, approvals and a halt, and returns every page of the console. */
 export async function preparePages(platform: ConsolePlatform): Promise<readonly ShownPage[]> {
   const { client, startRefund } = platform;
   const done = await startRefund('shown-done', 1000);

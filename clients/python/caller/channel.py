@@ -71,10 +71,10 @@ def public_channel() -> grpc.Channel:
 
 
 def service_channel(service: str, variable: str, fallback: str) -> grpc.Channel:
-    """A channel to an internal service, as the service of WRIT_SERVICE_TOKEN.
+    """A channel to an internal service, authenticated by WRIT_SERVICE_TOKEN.
 
-    With mutual TLS it presents WRIT_TLS_CERT_FILE, and accepts only a certificate for the host name of the
-    service that is signed by a CA in WRIT_TLS_CA_FILE.
+    With mutual TLS the channel presents WRIT_TLS_CERT_FILE, and accepts only a certificate for the host name
+    of the service that is signed by a CA in WRIT_TLS_CA_FILE.
     """
     token = required("WRIT_SERVICE_TOKEN")
     authorities = pem_in("WRIT_TLS_CA_FILE")
@@ -87,7 +87,7 @@ def service_channel(service: str, variable: str, fallback: str) -> grpc.Channel:
 
 
 def pem_in(name: str) -> bytes | None:
-    """The contents of the file of a setting; None when the setting is empty."""
+    """The contents of the file that a setting names; None when the setting is empty."""
     file = os.environ.get(name)
     if not file:
         return None

@@ -21,6 +21,6 @@ def consume(given: Namespace) -> None:
     tab = pb.TabKey(tenant=run.tenant, run_id=run.run_id, agent_instance=run.agent.instance)
     request = pb.ConsumeRequest(request_id=new_request_id(), tab=tab, tokens=given.tokens)
     meter = ("execution-meter", "WRIT_EXECUTION_METER_ADDRESS", "127.0.0.1:50053")
-    with service_channel(*meter) as wire:
-        answer = ExecutionMeterServiceStub(wire).Consume(request, timeout=TIMEOUT_S)
+    with service_channel(*meter) as meter_channel:
+        answer = ExecutionMeterServiceStub(meter_channel).Consume(request, timeout=TIMEOUT_S)
     print(f"input_tokens={answer.tab.totals.usage.input_tokens}")

@@ -25,7 +25,7 @@ PAUSE_S = 0.5
 SILENCE_S = 15.0
 
 #: Statuses after which a watch is resumed: UNAVAILABLE after a broken connection, CANCELLED after
-#silence.
+#: silence.
 BROKEN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 

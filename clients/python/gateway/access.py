@@ -17,7 +17,7 @@ from .tokens import SKEW_S, KeyRing, verify
 #: The services that call on behalf of agents; agent-proxy does so for external agents.
 AGENT_HOSTS = ("agent-worker", "agent-proxy")
 #: The services that may call each RPC, and whether agent-worker and agent-proxy also need an agent
-#token.
+#: token.
 CALLERS: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "ListTools": (("supervisor", *AGENT_HOSTS), True),
     "CallTool": (AGENT_HOSTS, False),

@@ -57,7 +57,7 @@ class Calls:
         ring: KeyRing,
         sources: Mapping[str, OpenSource],
     ) -> None:
-        """Records the destructive calls that a previous process left without an outcome as unknown
+        """Records as unknown the destructive calls that a previous process left without an outcome
         (TG-5)."""
         self._registry = registry
         self._store = store
@@ -77,7 +77,7 @@ class Calls:
 
     def within(self, scope: str) -> list[InFlightCall]:
         """The in-flight calls of a scope."""
-        return [one for key, one in self._in_flight.items() if scope in scopes_over(key)]
+        return [entry for key, entry in self._in_flight.items() if scope in scopes_over(key)]
 
     async def call_tool(
         self, request: gateway_pb.CallToolRequest, caller: Caller
@@ -115,8 +115,7 @@ class Calls:
             entry = self._in_flight[key] = InFlightCall(key, request.tool)
             entry.task = asyncio.create_task(self._attempt(entry, request, shown, caller))
             # Callers receive the error. Reading it here prevents the warning "exception was never
-            # retrieved"
-            # if no caller is left.
+            # retrieved" if no caller is left.
             entry.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         call = await _wait_for(entry)
         refuse_other(call, request)
@@ -225,7 +224,8 @@ class Calls:
     def _end(self, entry: InFlightCall, call: Call, tool: Tool, answer: Answer, duration_s: float) -> Call:
         """Records the outcome and its receipt.
 
-        For a cancelled call that may be executed again, it records nothing and raises the cancellation."""
+        For a cancelled call that may be executed again, records nothing and raises the error of the
+        cancellation."""
         if answer.ending == "lost":
             if entry.cancelled.done() and tool.side_effect != "destructive":
                 raise entry.cancelled.result()

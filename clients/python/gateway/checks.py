@@ -25,7 +25,7 @@ class Verdict:
 
 
 def judge(registry: Registry, store: Store, key: CallKey, writ: Any, arguments_json: str) -> Verdict:
-    """Checks a call with a matching writ; `writ` has its claims."""
+    """Checks a call against the claims of its writ, which matches the call."""
     name: str = writ.tool
     made = store.count_run(key)
     if writ.HasField("max_tool_calls") and made >= writ.max_tool_calls:

@@ -24,8 +24,8 @@ log = logging.getLogger("gateway")
 async def deliver_reports(
     store: Store, key: SigningKey, address_of: Callable[[str], str], delay_s: float
 ) -> None:
-    """Runs until it is cancelled; delivers in batches and retries with back-off after any error, also of the
-    store: without this task, no receipt would be delivered until the gateway is restarted."""
+    """Runs until it is cancelled; delivers in batches and retries with back-off after any error, including
+    errors of the store: without this task, no receipt would be delivered until the gateway is restarted."""
     wait = poll = min(POLL_S, max(delay_s, 0.02))
     while True:
         await asyncio.sleep(wait)
@@ -41,7 +41,7 @@ async def deliver_reports(
             if isinstance(error, grpc.aio.AioRpcError):
                 log.warning("receipts were not delivered: %s %s", error.code().name, error.details())
             else:
-                # With the stack, because it can be a defect or a damaged row, which a retry does not repair.
+                # Logs the stack: the error can be a defect or a damaged row, which a retry does not repair.
                 log.warning("receipts were not delivered: %r", error, exc_info=True)
 
 
@@ -61,12 +61,12 @@ async def _deliver(store: Store, key: SigningKey, stub: SupervisionServiceStub, 
         timeout=10,
     )
     known = {_id_of(receipt): sha256_hex(receipt) for receipt in receipts}
-    taken = [known[one] for one in answer.acknowledged_receipt_ids if one in known]
-    taken += answer.acknowledged_refusal_ids
+    acknowledged = [known[jti] for jti in answer.acknowledged_receipt_ids if jti in known]
+    acknowledged += answer.acknowledged_refusal_ids
     with store.transaction():
-        store.acknowledge(taken)
+        store.acknowledge(acknowledged)
     # Items without an acknowledgement are delivered again after a pause.
-    return len(taken) == BATCH
+    return len(acknowledged) == BATCH
 
 
 def _id_of(receipt: str) -> str:

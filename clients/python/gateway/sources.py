@@ -40,7 +40,7 @@ class Answer:
 
 
 class OpenSource:
-    """A provider. A call acquires its slot before its intent is recorded (SUP-8)."""
+    """A provider. A call acquires a slot of its provider before its intent is recorded (SUP-8)."""
 
     def __init__(self, source: Source, key: SigningKey) -> None:
         """Creates the channel, which connects on the first call."""
@@ -124,7 +124,7 @@ def _from_error(tool: str, error: grpc.aio.AioRpcError) -> Answer:
         return Answer("error", f"The provider of {tool} refused the call.", stop_reason)
     if code == Code.INTERNAL:
         return Answer("error", f"{tool} failed.", stop_reason)
-    # gRPC reports this only before the request was sent.
+    # gRPC reports a failed connection only if the request was not sent.
     if code == Code.UNAVAILABLE and "failed to connect" in (error.details() or ""):
         return Answer("error", f"The provider of {tool} cannot be reached.", stop_reason)
     return Answer("lost", f"The provider of {tool} did not respond")

@@ -101,7 +101,7 @@ class Freeze:
     purges: bool
 
 
-_COLUMNS = [one.name for one in fields(Call)]
+_COLUMNS = [column.name for column in fields(Call)]
 _AGENT = "tenant = ? AND run_id = ? AND agent_instance = ?"
 
 
@@ -253,4 +253,4 @@ def _agent(key: CallKey) -> tuple[str, str, str]:
 
 
 def _freeze(row: sqlite3.Row) -> Freeze:
-    return Freeze(**{one.name: row[one.name] for one in fields(Freeze)})
+    return Freeze(**{column.name: row[column.name] for column in fields(Freeze)})

@@ -77,10 +77,10 @@ export class RefundLedger {
 
   #book(table: 'refunds' | 'emails', row: Refund | Email): Record<string, unknown> {
     const columns = Object.keys(row);
-    const places = columns.map(() => '?').join(', ');
+    const placeholders = columns.map(() => '?').join(', ');
     this.#database
       .prepare(
-        `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${places})
+        `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders})
          ON CONFLICT (idempotency_key) DO NOTHING`,
       )
       .run(...Object.values(row));

@@ -59,7 +59,7 @@ function issueRefund(
   if (amountUsd > lastChargeCents / 100) {
     return { ...refused('refund_exceeds_last_charge'), max_refund_usd: lastChargeCents / 100 };
   }
-  refuseWhenStopped(call);
+  throwIfCancelled(call);
   const booked = ledger.refund({
     idempotency_key: call.idempotencyKey,
     user_id: userId,
@@ -93,7 +93,7 @@ function sendRefundEmail(
   if (found === undefined) return refused(`email_user_not_found:${userId}`);
   const amountCents = centsOf(numberOf(args, 'amount_usd'));
   if (amountCents === undefined) return refused('email_amount_not_in_whole_cents');
-  refuseWhenStopped(call);
+  throwIfCancelled(call);
   const written = ledger.email({
     idempotency_key: call.idempotencyKey,
     user_id: userId,
@@ -122,7 +122,7 @@ function refused(error: string): { readonly status: string; readonly error: stri
 }
 
 /** Throws a ToolFailure if the call was cancelled before execution, so that its outcome is not recorded as unknown. */
-function refuseWhenStopped({ signal }: ToolCall): void {
+function throwIfCancelled({ signal }: ToolCall): void {
   if (signal.aborted) throw new ToolFailure('The call was cancelled before anything was done.');
 }
 

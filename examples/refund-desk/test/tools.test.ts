@@ -97,8 +97,8 @@ describe('issue_refund', () => {
 
   it.each([
     ['an unknown customer', { user_id: 1 }, { error: 'refund_user_not_found:1' }],
-    ['nothing', { amount_usd: 0 }, { error: 'refund_amount_must_be_positive' }],
-    ['less than nothing', { amount_usd: -5 }, { error: 'refund_amount_must_be_positive' }],
+    ['an amount of zero', { amount_usd: 0 }, { error: 'refund_amount_must_be_positive' }],
+    ['a negative amount', { amount_usd: -5 }, { error: 'refund_amount_must_be_positive' }],
     ['less than a cent', { amount_usd: 0.004 }, { error: 'refund_amount_not_in_whole_cents' }],
     [
       'a fraction of a cent',
@@ -131,7 +131,7 @@ describe('issue_refund', () => {
     );
   });
 
-  it('does nothing after a cancellation and reports it (SUP-8)', async () => {
+  it('pays nothing after a cancellation and throws ToolFailure (SUP-8)', async () => {
     const args = { user_id: 42, amount_usd: 800, reason: 'Paid twice.' };
     const stopped = tools.issue_refund?.(args, callOf('idem_1', AbortSignal.abort()));
     await expect(stopped).rejects.toMatchObject({ name: 'ToolFailure' });

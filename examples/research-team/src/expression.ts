@@ -50,7 +50,7 @@ export function evaluate(text: string): number {
       'The magnitude of the value is 2^53 or more; such integers cannot be represented exactly.',
     );
   }
-  // `+ 0` turns -0 into 0, which JSON parsers treat differently.
+  // `+ 0` turns -0 into 0, as JSON.stringify does.
   return (Number.isInteger(value) ? value : Number(value.toPrecision(DIGITS))) + 0;
 }
 

@@ -6,9 +6,9 @@ import type { ToolsFile } from '@writ/tool-gateway';
 import type { Findings } from './findings.ts';
 
 /**
- * The agents, and the tools, models and code that they refer to. `tools`, `catalog` and `customAgents` are undefined
- * when the file is invalid or is read by another program, or when the modules were not imported; the corresponding
- * references are then not checked.
+ * The agents, and the tools, models and code that they refer to. `tools` and `catalog` are undefined when their file is
+ * invalid or is read by another program, and `customAgents` when the modules are invalid or were not imported; the
+ * corresponding references are then not checked.
  */
 export interface AgentReferences {
   /** Undefined when every agent is defined in code. */
@@ -17,7 +17,7 @@ export interface AgentReferences {
   readonly tools: ToolsFile | undefined;
   readonly catalog: Catalog | undefined;
   readonly modelsFile: string;
-  /** Names of the agents that modules define; undefined when modules were not imported. */
+  /** Names of the agents that modules define, and of those created by createAgent. */
   readonly customAgents: ReadonlySet<string> | undefined;
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly findings: Findings;
@@ -73,7 +73,7 @@ function checkTools(agent: AgentManifest, { tools, findings }: AgentReferences, 
 function checkCode(agent: AgentManifest, { customAgents, findings }: AgentReferences, at: Place) {
   if (agent.kind !== 'custom' || customAgents === undefined || customAgents.has(agent.name)) return;
   findings.error(
-    `${at(agent.name, 'kind')}: no module defines the custom agent ${agent.name}. Export it with defineAgent from a module of the agents.`,
+    `${at(agent.name, 'kind')}: no module defines the custom agent ${agent.name}. Export it with defineAgent from an agent module.`,
   );
 }
 

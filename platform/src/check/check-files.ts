@@ -34,8 +34,9 @@ export interface CheckOptions {
 
 /**
  * Checks each file, and the references between them: tools, models, prices, keys and sub-agents of agents; tools and
- * arguments of the policy against the schemas of the tools; functions of modules. Every finding is listed, not only
- * the first. `writ doctor`, `writ dev`, openProject and openSession do these checks; startPlatform does not (SYS-3).
+ * arguments of the policy against the schemas of the tools; the code of custom agents. Every finding is listed, not
+ * only the first. `writ doctor`, `writ dev`, openProject and openSession do these checks; startPlatform does not
+ * (SYS-3).
  */
 export async function checkFiles(
   files: SettingsFiles,
@@ -49,11 +50,11 @@ export async function checkFiles(
       ? undefined
       : await findings.collect(() => loadToolsFile(toolsFile, variables));
   const models = await findings.collect(() => readCatalog(files.models, variables));
-  const beside = new Map((options.agents ?? []).map((agent) => [agent.name, agent]));
+  const agentsInCode = new Map((options.agents ?? []).map((agent) => [agent.name, agent]));
   const agents = await findings.collect(() =>
     files.agents === undefined
-      ? { agents: beside, warnings: [] }
-      : loadAgents(files.agents, beside),
+      ? { agents: agentsInCode, warnings: [] }
+      : loadAgents(files.agents, agentsInCode),
   );
   for (const warning of [tools, models, agents].flatMap((one) => one?.warnings ?? []))
     findings.warn(warning);
@@ -70,7 +71,7 @@ export async function checkFiles(
     tools,
     catalog: models?.catalog,
     modelsFile: files.models,
-    customAgents: modules && new Set([...modules.agents.keys(), ...namesInCode(beside)]),
+    customAgents: modules && new Set([...modules.agents.keys(), ...namesInCode(agentsInCode)]),
     variables,
     findings,
   });

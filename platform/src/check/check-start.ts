@@ -26,5 +26,5 @@ export async function checkStart(config: PlatformConfig): Promise<void> {
     { variables: env, importModules: true, ...(agents && { agents }) },
   );
   const problems = findings.flatMap(({ severity, text }) => (severity === 'error' ? [text] : []));
-  if (problems.length > 0) throw new ConfigError('The set of files', problems);
+  if (problems.length > 0) throw new ConfigError('The configuration', problems);
 }

@@ -17,10 +17,10 @@ export class Findings {
   /** Returns the findings without duplicates, errors before warnings. */
   get all(): readonly Finding[] {
     const texts = new Set<string>();
-    const once = this.#all.filter(({ text }) => !texts.has(text) && texts.add(text));
+    const distinct = this.#all.filter(({ text }) => !texts.has(text) && texts.add(text));
     return [
-      ...once.filter(({ severity }) => severity === 'error'),
-      ...once.filter(({ severity }) => severity === 'warning'),
+      ...distinct.filter(({ severity }) => severity === 'error'),
+      ...distinct.filter(({ severity }) => severity === 'warning'),
     ];
   }
 

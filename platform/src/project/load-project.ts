@@ -68,7 +68,7 @@ export function loadProject(path: string): Project {
   };
 }
 
-/** @throws ConfigError when a file cannot be read */
+/** Reads the settings files of a project. @throws ConfigError when a file cannot be read */
 export function documentsOf({ files }: Pick<Project, 'files'>): SettingsDocuments {
   const read = (file: string): DocumentText => {
     try {

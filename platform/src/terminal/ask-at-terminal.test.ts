@@ -11,7 +11,7 @@ it('does not prompt after it is closed, so that a stopping platform can exit (SY
   const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
   const human = askAtTerminal();
   human.close?.();
-  // The approval is requested between the signal and the end of the watch.
+  // The watch can still deliver an approval after the signal.
   const answer = await human.answer(create(ApprovalSchema), new AbortController().signal);
   expect(answer).toBeUndefined();
   expect(written).not.toHaveBeenCalled();

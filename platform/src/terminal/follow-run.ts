@@ -29,7 +29,7 @@ export interface RunFollower {
   onQuestion(approval: Approval): void;
   /** Called with one sentence when the platform has rejected the answer of the person. */
   onRefusedAnswer(sentence: string): void;
-  /** A rule would change the edited arguments; the person is asked about the changed arguments instead. */
+  /** A rule would change the approved arguments; the person is then asked about the changed arguments. */
   onProposal?(argumentsJson: string): void;
   /** The approver gave no answer; the approval stays open for another approver. */
   onUnanswered?(approval: Approval): void;
@@ -173,8 +173,7 @@ function answerMessage(answer: HumanAnswer): DecideApprovalRequest['answer'] {
 }
 
 /**
- * Replaces the arguments in the approval with those that policy accepts instead of the edit, so that the next question
- * shows them.
+ * Replaces the arguments in the approval with those that the policy proposes, so that the next question shows them.
  */
 function propose({ action }: Approval, argumentsJson: string): void {
   const kind = action?.kind;

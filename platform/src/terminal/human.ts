@@ -18,7 +18,7 @@ export type HumanAnswer =
 
 /** An approver: a person at the terminal, or a program that simulates one. */
 export interface Human {
-  /** How approvals are answered, as the end of the sentence "approvals are …". */
+  /** How approvals are answered, such as `capped at 800 USD`; shown in the notice that the approver is simulated. */
   readonly description: string;
   /** Whether a person answers; only a person can correct a rejected answer. */
   readonly isPerson: boolean;

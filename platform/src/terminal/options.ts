@@ -22,7 +22,7 @@ export interface TerminalOptions {
 export type OptionName = 'json' | 'exit' | 'no-demo' | 'example' | 'script' | 'human';
 
 /** A program with options. */
-export interface ConsoleProgram {
+export interface TerminalProgram {
   /** Command line that starts it. */
   readonly command: string;
   /** What it does, in one sentence. */
@@ -61,7 +61,7 @@ const KINDS: Readonly<Record<OptionName | 'help' | 'version', Kind>> = {
  */
 export function readOptions(
   args: readonly string[],
-  program: ConsoleProgram,
+  program: TerminalProgram,
 ): TerminalOptions | string {
   const names = [...program.options, 'help', 'version'] as const;
   try {
@@ -89,7 +89,7 @@ export function readOptions(
   }
 }
 
-function helpOf({ command, about, options }: ConsoleProgram): string {
+function helpOf({ command, about, options }: TerminalProgram): string {
   const rows = [...options, 'help' as const, 'version' as const].map((name) => {
     const { value, about: meaning } = KINDS[name];
     return [`  --${name}${value === undefined ? '' : ` ${value}`}`, meaning] as const;

@@ -14,7 +14,7 @@ export async function showAddresses(platform: Platform, print: Print): Promise<v
   }
 }
 
-/** A call that the hints suggest. */
+/** A run that the hints suggest. */
 export interface SuggestedRun {
   readonly agent: string;
   readonly goal: string;

@@ -2,8 +2,8 @@ import { SIMULATED_SUBJECT } from '../demo-people.ts';
 import type { Human } from './human.ts';
 
 /**
- * Returns a callback for questions. At the first one it prints that the approver is simulated; it prints nothing when a
- * person answers.
+ * Returns a callback for questions. At the first question, it prints that the approver is simulated. It prints nothing
+ * when a person answers.
  */
 export function simulationNotice(human: Human, print: (line: string) => void): () => void {
   let isShown = human.isPerson;

@@ -19,7 +19,7 @@ export interface Api {
   readonly keys: Client<typeof KeyService>;
 }
 
-/** Returns the clients of the services at the origin of the page; `credential` is asked for each call. */
+/** Returns the clients of the services at the origin of the page; each call sends the token from `credential`. */
 export function createApi(credential: () => Promise<string | undefined>): Api {
   const authorize: Interceptor = (next) => async (request) => {
     const token = await credential();

@@ -1,8 +1,9 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 
 /**
- * Matches the errors of browsers when the server does not respond, or when the connection breaks while a stream is read:
- * "fetch", "network error" and "input stream" in Chromium and Firefox, "Load failed" and "network connection" in WebKit.
+ * Matches the errors of browsers when the server does not respond, or when the connection breaks while a stream is
+ * read: "fetch", "network error" and "input stream" in Chromium and Firefox, "Load failed" and "network connection" in
+ * WebKit.
  */
 const NO_ANSWER = /fetch|network|load failed|input stream/i;
 
@@ -21,9 +22,9 @@ export function isUnauthenticated(error: unknown): boolean {
 }
 
 /**
- * Whether an error can be that of a lost connection. The platform sends a code with each of its errors; an error without a
- * code is that of a browser or proxy, and browsers report a lost connection with various messages. A proxy can also end a
- * response inside of a message.
+ * Returns whether a lost connection may have caused an error. The platform sends a code with each of its errors; an
+ * error without a code comes from a browser or proxy, and browsers report a lost connection with various messages. A
+ * proxy can also end a response inside of a message.
  */
 export function mayBeLostConnection(error: unknown): boolean {
   const { code, rawMessage } = ConnectError.from(error);

@@ -27,7 +27,7 @@ function followStreams(...errors: unknown[]) {
 
 it.each([
   new TypeError('Error in input stream'),
-  new TypeError('A message that no browser had when this was written.'),
+  new TypeError('A message that no current browser uses.'),
   new ConnectError('missing EndStreamResponse', Code.Unknown),
   new ConnectError('The server is shutting down; retry.', Code.Unavailable),
   new ConnectError('protocol error: incomplete envelope', Code.InvalidArgument),
@@ -45,12 +45,12 @@ it.each([Code.Internal, Code.PermissionDenied, Code.Unauthenticated, Code.NotFou
   },
 );
 
-it('reports an error that lasts, and may not be that of a lost connection, while it retries (PE-2)', async () => {
+it('reports an error that persists while it retries, unless the error is transient (PE-2)', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const error = new ConnectError('unsupported content type text/html', Code.Unknown);
   const unavailable = new ConnectError('The server is restarting.', Code.Unavailable);
-  // Errors of a lost connection neither count nor are reported.
+  // Transient errors neither count nor are reported.
   const errors = [unavailable, error, error, unavailable, error, error, error, unavailable, error];
   const reported: unknown[] = [];
   let opened = 0;

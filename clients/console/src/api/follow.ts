@@ -9,8 +9,8 @@ export interface Follower<M> {
   /** Called with true for each message, and with false when the stream has ended. */
   readonly onConnected: (isConnected: boolean) => void;
   /**
-   * Called after `onConnected(false)` with an error that is not retried or that lasts, and with undefined when a message
-   * arrives after an error that lasted.
+   * Called after `onConnected(false)` with an error that is not retried or that lasts, and with undefined when a
+   * message arrives after an error that lasted.
    */
   readonly onError: (error: unknown) => void;
   /** Returns whether the stream is complete, so that it is not reopened. */
@@ -18,7 +18,10 @@ export interface Follower<M> {
 }
 
 const BACKOFF = { baseMs: 500, maxMs: 15_000 };
-/** Number of errors without a message after which an error is reported that may not be that of a lost connection. */
+/**
+ * Number of errors, without a message between them, after which an error is reported although it is retried. Transient
+ * errors do not count.
+ */
 const LASTING_FAILURES = 5;
 /**
  * Time without a message after which a stream is reopened, ms. The server sends a heartbeat after five seconds without

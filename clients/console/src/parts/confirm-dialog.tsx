@@ -3,8 +3,8 @@ import type { ReactNode } from 'react';
 import { ErrorNotice } from './notices.tsx';
 
 /**
- * Asks before an action that cannot be undone, and shows why it failed until it is closed. The title names the action, as
- * its button does.
+ * Asks for confirmation of an action; if the action fails, stays open and shows the error. The title and the button
+ * name the action.
  */
 export function ConfirmDialog({
   title,
@@ -31,8 +31,8 @@ export function ConfirmDialog({
   readonly color?: string;
   readonly children?: ReactNode;
 }) {
-  // The dialog stays open during the action, because it shows why the action failed. It may be opened for another
-  // target afterwards, which the error does not concern.
+  // The dialog stays open during the action, because it shows why the action failed. Closing it removes the error,
+  // because it may be opened for another target afterwards.
   const close = (): void => {
     if (isPending) return;
     reset();

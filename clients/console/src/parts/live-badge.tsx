@@ -1,6 +1,6 @@
 import { Badge } from '@mantine/core';
 
-/** Whether the stream of a page is connected; with an error, it is not opened again, or the error lasts. */
+/** Shows whether the stream of a page is connected. `error` ended the stream, or persists across reconnections. */
 export function LiveBadge({
   isLive,
   error,

@@ -9,10 +9,10 @@ export interface OidcSignIn {
   readonly scope: string;
 }
 
-/** Path to which the issuer returns; the callback has the code in its query. */
+/** Path to which the issuer redirects; the query contains the authorization code. */
 export const CALLBACK_PATH = '/signed-in';
 
-/** Errors with which an issuer does not refuse a renewal (RFC 6749, RFC 8628). */
+/** OAuth errors that do not mean that the issuer refuses a renewal (RFC 6749, RFC 8628). */
 const TEMPORARY = ['server_error', 'temporarily_unavailable', 'slow_down'];
 const TIMEOUT_SECONDS = 10;
 
@@ -47,7 +47,7 @@ async function createManager(settings: OidcSignIn): Promise<UserManager> {
   });
 }
 
-/** Forgets the person, also if a renewal is in progress. */
+/** Removes the signed-in user, after a renewal in progress has ended. */
 export async function forgetOidcUser(settings: OidcSignIn): Promise<void> {
   const oidc = await oidcManager(settings);
   await renewal?.catch(() => undefined);
@@ -55,8 +55,8 @@ export async function forgetOidcUser(settings: OidcSignIn): Promise<void> {
 }
 
 /**
- * The access token of the signed-in person, renewed if it has expired; undefined if no usable token exists. Calls at the
- * same time share one renewal, because an issuer may accept a refresh token only once.
+ * The access token of the signed-in user, renewed if it has expired; undefined if no usable token exists. Concurrent
+ * calls share one renewal, because an issuer may accept a refresh token only once.
  * @throws ConnectError Unavailable if the issuer cannot be reached or fails
  */
 export async function oidcToken(settings: OidcSignIn): Promise<string | undefined> {
@@ -70,13 +70,13 @@ export async function oidcToken(settings: OidcSignIn): Promise<string | undefine
   return await renewal;
 }
 
-/** Renews an expired token. If that is not possible, forgets the person, so that the console asks for a sign-in. */
+/** Renews an expired token. Removes the user if that is not possible, so that the console asks for a sign-in. */
 async function renewed(
   oidc: UserManager,
   { refresh_token: refreshToken }: User,
 ): Promise<string | undefined> {
   try {
-    if (refreshToken !== undefined) return await silently(oidc);
+    if (refreshToken !== undefined) return await renewSilently(oidc);
   } catch (error) {
     if (!isRefusal(error)) {
       const message = 'The issuer did not renew the sign-in; retry.';
@@ -87,7 +87,7 @@ async function renewed(
   return undefined;
 }
 
-async function silently(oidc: UserManager): Promise<string | undefined> {
+async function renewSilently(oidc: UserManager): Promise<string | undefined> {
   // Without this option, the request has no timeout.
   const user = await oidc.signinSilent({ silentRequestTimeoutInSeconds: TIMEOUT_SECONDS });
   return user?.access_token;

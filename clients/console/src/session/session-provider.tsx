@@ -91,7 +91,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   });
   useEffect(() => {
     if (oidc === undefined) return;
-    // The person is forgotten when the issuer refuses to renew the token.
+    // oidcToken removes the user when the issuer refuses to renew the token.
     const forget = () => {
       forgetTenant(queries);
       void queries.invalidateQueries({ queryKey: ['caller'] });
@@ -103,7 +103,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   }, [oidc, queries]);
   const signIn = useCallback(
     (key: string) => {
-      // A rejected key does not sign the previous user out: the cache still has the data of that user's tenant.
+      // A user whose key was rejected has not signed out, so the cache still has the data of that user's tenant.
       forgetTenant(queries);
       storeApiKey(key);
       setApiKey(key);

@@ -17,7 +17,7 @@ export function SignInPage() {
       signIn(key.trim());
     }
   };
-  const atIssuer = (): void => {
+  const signInAtIssuer = (): void => {
     if (config.oidc === undefined) return;
     oidcManager(config.oidc)
       .then((manager) => manager.signinRedirect())
@@ -44,7 +44,7 @@ export function SignInPage() {
           )}
           {config.oidc !== undefined && (
             <>
-              <Button size="md" onClick={atIssuer}>
+              <Button size="md" onClick={signInAtIssuer}>
                 Sign in at {new URL(config.oidc.issuer).host}
               </Button>
               <Divider label="or with an API key" />

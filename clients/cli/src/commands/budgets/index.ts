@@ -14,7 +14,7 @@ export const budgetCommands: CommandGroup = (program, io, done) => {
   withFormat(withClientOptions(budgets.command('get')))
     .description('Show the amounts spent, reserved and left for a run, a session or the tenant.')
     .option('--run <id>', 'a run, with all levels that apply to it')
-    .option('--agent <instance>', 'an agent of the run; default: the root')
+    .option('--agent <instance>', 'an agent of the run; default: the root agent')
     .option('--session <id>', 'a session')
     .option('--tenant <tenant>', 'another tenant; needs the role operator')
     .action(async (options: GetOptions) => {

@@ -91,9 +91,9 @@ function fishScript(table: readonly CompletionEntry[]): string {
       return words.map(({ word, description }) => {
         const about = description === '' ? '' : ` -d ${fishQuoted(description)}`;
         const choices = choicesOf.get(word);
-        const taken = choices === undefined ? '' : ` -x -a ${fishQuoted(choices.join(' '))}`;
-        if (word.startsWith('--')) return `${at} -l ${word.slice(2)}${taken}${about}`;
-        if (word.startsWith('-')) return `${at} -s ${word.slice(1)}${taken}${about}`;
+        const valueFlags = choices === undefined ? '' : ` -x -a ${fishQuoted(choices.join(' '))}`;
+        if (word.startsWith('--')) return `${at} -l ${word.slice(2)}${valueFlags}${about}`;
+        if (word.startsWith('-')) return `${at} -s ${word.slice(1)}${valueFlags}${about}`;
         return `${at} -a ${fishQuoted(word)}${about}`;
       });
     }),

@@ -13,8 +13,8 @@ interface Dev {
   readonly main: string;
 }
 
-const KEEPING = 'The platform continues with the previous version.';
-const NONE_RUNS = 'The platform is not running. It starts when a file changes.';
+const PREVIOUS_CONTINUES = 'The platform continues with the previous version.';
+const NOT_RUNNING = 'The platform is not running. It starts when a file changes.';
 
 /**
  * Runs the platform in a child process, and replaces it with a new one when the project changes. The new process checks
@@ -52,10 +52,10 @@ export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
       if (current !== undefined) {
         watchExit(current);
       } else if (previous !== undefined && isRunning(previous)) {
-        io.warn(KEEPING);
+        io.warn(PREVIOUS_CONTINUES);
         current = previous;
       } else {
-        io.warn(NONE_RUNS);
+        io.warn(NOT_RUNNING);
       }
     }
     return exit;

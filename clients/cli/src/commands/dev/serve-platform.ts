@@ -28,14 +28,15 @@ export type FromPlatform =
 /**
  * Runs the platform process of one version of a project: loads and checks the files and modules, waits for the message
  * `start`, which the parent sends after it has stopped the previous process, and serves the checked files. A version
- * with errors does not replace the previous one. Returns when the parent exits or sends SIGTERM.
+ * with errors does not replace the previous one. Returns if the version is invalid or fails to start, and when the
+ * parent exits or sends SIGTERM.
  */
 export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>): Promise<void> {
   // Ctrl-C sends SIGINT to the whole process group; this process ignores it, because the parent stops it with SIGTERM.
   process.on('SIGINT', () => undefined);
   // When the terminal closes, the parent ends, and this process stops because it is disconnected.
   process.on('SIGHUP', () => undefined);
-  // The platform continues if what its tools print cannot be written.
+  // The platform continues if the output of its tools cannot be written.
   for (const stream of [process.stdout, process.stderr]) {
     stream.removeAllListeners('error').on('error', () => undefined);
   }
@@ -54,7 +55,7 @@ export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>)
     const documents = documentsOf(project);
     const findings = await checkProject(project, env);
     const isInvalid = findings.some(({ severity }) => severity === 'error');
-    await tell({ kind: isInvalid ? 'invalid' : 'ready', findings });
+    await sendToParent({ kind: isInvalid ? 'invalid' : 'ready', findings });
     if (isInvalid || (await Promise.race([starting, stopped])) === 'stopped') return;
     const dataDir = env.WRIT_DATA || join(project.folder, '.writ');
     createDataFolder(dataDir);
@@ -66,10 +67,10 @@ export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>)
       logStream: { write: (line: string) => void log.write(line) },
     });
     writeFileSync(join(dataDir, DEV_ADDRESS_FILE), `${open.platform.edgeUrl}\n`);
-    await tell({ kind: 'up', lines: await linesOf(project, open) });
+    await sendToParent({ kind: 'up', lines: await linesOf(project, open) });
     await stopped;
   } catch (error) {
-    await tell({ kind: 'failed', problem: explain(error) });
+    await sendToParent({ kind: 'failed', problem: explain(error) });
   } finally {
     if (open !== undefined) {
       await open.close();
@@ -112,7 +113,7 @@ function modelText(
   return `simulated by simulator/${script}.yaml, because OPENAI_API_KEY is not set${others}`;
 }
 
-async function tell(message: FromPlatform): Promise<void> {
+async function sendToParent(message: FromPlatform): Promise<void> {
   await new Promise<void>((resolve) => {
     if (process.send === undefined) resolve();
     else process.send(message, () => resolve());

@@ -12,7 +12,7 @@ export interface DevOptions {
   readonly process?: string;
 }
 
-/** Runs `writ dev`. With the hidden option `--process platform`, runs the child process that contains the platform. */
+/** Runs `writ dev`. With the hidden option `--process platform`, this process is the child that runs the platform. */
 export async function startDev(folder: string, options: DevOptions, io: CliIo): Promise<Exit> {
   const env = {
     ...io.env,

@@ -48,7 +48,7 @@ it('does not yield files of the data folder in the project (PE-3)', async () => 
   expect(await changes.next()).toEqual({ done: false, value: ['agents.yaml'] });
 });
 
-it('does not yield files of a data folder that it reaches through a symbolic link (PE-3)', async () => {
+it('does not yield files of a data folder whose path contains a symbolic link (PE-3)', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'writ-watch-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const project = join(folder, 'project');

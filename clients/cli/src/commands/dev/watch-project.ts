@@ -40,7 +40,7 @@ interface Watched {
   readonly dataDir: string;
 }
 
-/** Returns the path without symbolic links. If it does not exist, the links of its nearest existing parent are followed. */
+/** Returns the path without symbolic links; if it does not exist, resolves its nearest existing parent. */
 function realPathOf(path: string): string {
   try {
     return realpathSync(path);

@@ -36,7 +36,7 @@ export async function checkPlatform(
   const env = environmentOf(folder, io);
   try {
     const address = addressOf(options, { env });
-    const health = await askHealth(address, authoritiesOf(options, { env }));
+    const health = await checkHealth(address, authoritiesOf(options, { env }));
     if (health.findings.length > 0 && health.name === 'platform') return [health];
     return [health, await checkKey(options, env)];
   } catch (error) {
@@ -47,9 +47,9 @@ export async function checkPlatform(
 }
 
 /**
- * Checks that agent-proxy responds at WRIT_AGENT_PROXY_URL, the base URL that IssueRunToken returns with a token; returns
- * no result if the variable is not set. The check sends no token. agent-proxy rejects such a request with HTTP 401, so
- * this status shows that it responds.
+ * Checks that agent-proxy responds at WRIT_AGENT_PROXY_URL, the base URL that IssueRunToken returns with a token.
+ * Returns no result if the variable is not set. The check sends no token. agent-proxy rejects such a request with HTTP
+ * 401, so this status shows that agent-proxy responds.
  */
 export async function checkAgentProxy(
   options: ClientOptions,
@@ -128,14 +128,14 @@ function dataFolderOf(folder: string, env: CliIo['env']): string {
  * Checks the health and the clock of the platform. The supervisor reports NOT_SERVING if its store fails or its clock
  * differs too much from those of its peers.
  */
-async function askHealth(address: string, ca: string | undefined): Promise<CheckResult> {
+async function checkHealth(address: string, ca: string | undefined): Promise<CheckResult> {
   const finding = (severity: Finding['severity'], text: string): CheckResult => ({
     name: 'platform',
     about: address,
     findings: [{ severity, text }],
   });
   let answer: HttpAnswer;
-  const asked = Date.now();
+  const sentAt = Date.now();
   try {
     answer = await send('POST', `${address}/grpc.health.v1.Health/Check`, ca);
   } catch (error) {
@@ -153,7 +153,7 @@ async function askHealth(address: string, ca: string | undefined): Promise<Check
     );
   if (status !== 'SERVING')
     return finding('error', `The platform at ${address} reports ${status}: read its log.`);
-  return checkClock(address, answer, asked);
+  return checkClock(address, answer, sentAt);
 }
 
 interface HttpAnswer {
@@ -163,10 +163,7 @@ interface HttpAnswer {
   readonly body: string;
 }
 
-/**
- * Sends a request, a POST with an empty JSON object. Unlike `fetch`, it accepts certificate authorities to trust, in
- * `ca`.
- */
+/** Sends a GET, or a POST with an empty JSON object. Unlike `fetch`, it can trust the authorities in `ca`. */
 function send(
   method: 'GET' | 'POST',
   url: string,
@@ -189,12 +186,12 @@ function send(
   });
 }
 
-/** Whether the code is that of a certificate that this machine rejects, such as UNABLE_TO_VERIFY_LEAF_SIGNATURE. */
+/** Returns whether the error is a rejected server certificate, such as UNABLE_TO_VERIFY_LEAF_SIGNATURE. */
 function isCertificateError(code: string): boolean {
   return /^(?!ERR_SSL_).*(CERT|_SIGNATURE)/.test(code);
 }
 
-/** Returns how to fix a rejected certificate. Another trusted authority does not help if the certificate is not valid. */
+/** Returns how to fix a rejected certificate. Trusting its authority does not help if the certificate is invalid. */
 function certificateAdvice(code: string): string {
   if (/EXPIRED|NOT_YET_VALID/.test(code)) return 'Replace the certificate.';
   if (code.includes('ALTNAME')) return 'Replace the certificate, or correct the address.';
@@ -218,9 +215,9 @@ function servingStatus(body: string): string | undefined {
   }
 }
 
-function checkClock(address: string, answer: HttpAnswer, asked: number): CheckResult {
+function checkClock(address: string, answer: HttpAnswer, sentAt: number): CheckResult {
   const date = Date.parse(answer.date ?? '');
-  const offset = Number.isNaN(date) ? 0 : date - asked;
+  const offset = Number.isNaN(date) ? 0 : date - sentAt;
   const isFar = Math.abs(offset) > CLOCK_LEEWAY_MS;
   const text = `The clock of the platform at ${address} differs from that of this machine by ${Math.round(offset / 1000)} s. Synchronize both with NTP.`;
   return {

@@ -11,7 +11,7 @@ export const doctorCommand: CommandGroup = (program, io, done) => {
     .description(
       'Check the files of a project, the references between them, and the running platform; exit code 1 for an error.',
     )
-    .option('--no-platform', 'check the files only')
+    .option('--no-platform', 'check only the files and the disk')
     .action(async (folder: string, options: DoctorOptions) => {
       const { diagnose } = await import('./diagnose.ts');
       done(await diagnose(folder, options, io));

@@ -113,13 +113,13 @@ export class CaseRun {
     if (step.refusal_reported !== undefined) {
       const { reason, ...call } = step.refusal_reported;
       const { tenant, runId, callId } = this.#nameOf(call);
-      const isIt = (one: RefusedAttempt): boolean =>
+      const isExpected = (one: RefusedAttempt): boolean =>
         one.tenant === tenant &&
         one.runId === runId &&
         one.callId === callId &&
         one.reason === reason &&
         one.writSha256 !== '';
-      const find = () => Array.from(peers.refusals.values()).find(isIt);
+      const find = () => Array.from(peers.refusals.values()).find(isExpected);
       await peers.world.until(find, `the report of the refusal of ${callId}`);
       return undefined;
     }

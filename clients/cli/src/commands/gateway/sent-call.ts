@@ -99,7 +99,10 @@ export function callerHeaders(
   return by === 'supervisor' ? bearer(supervisor) : {};
 }
 
-/** The client certificate of a caller; an anonymous caller presents that of agent-worker, so that its TLS handshake succeeds. */
+/**
+ * The client certificate of a caller. An anonymous caller presents the certificate of agent-worker, so that the TLS
+ * handshake succeeds.
+ */
 export function certificateOf(by: CallerName): CertificateName {
   return by === 'supervisor' ? 'supervisor' : 'agent-worker';
 }

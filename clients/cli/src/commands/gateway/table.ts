@@ -96,8 +96,8 @@ export interface Step {
   readonly epoch?: number;
   readonly audience?: string;
   /**
-   * Waits until the gateway has reported twice the receipt of the response that has this label. The simulated
-   * supervisor does not acknowledge the first report.
+   * Waits until the gateway has twice reported the receipt of the response with this label. The simulated supervisor
+   * does not acknowledge the first report.
    */
   readonly reported?: string;
   /** Waits until a refusal of this call with this reason is reported. */

@@ -35,7 +35,7 @@ export const policyCommands: CommandGroup = (program, io, done) => {
     )
     .option('--facts <json>', 'values of facts; other facts have their initial value', '{}')
     .option('--agent <name>', 'the agent that proposes the action', 'agent')
-    .option('--tenant <name>', 'its tenant', 'tenant')
+    .option('--tenant <name>', 'the tenant of the agent', 'tenant')
     .option('--priority <name>', 'BACKGROUND, LOW, NORMAL, HIGH or CRITICAL', 'NORMAL')
     .option('--approved', 'a person has approved the action')
     .option('--tools <file>', 'tools.yaml, to check arguments against')

@@ -32,7 +32,7 @@ export const poolCommands: CommandGroup = (program, io, done) => {
     .argument('<run-id>', 'the run')
     .addArgument(new Argument('<priority>', 'the new priority').choices(PRIORITIES))
     .description('Change the priority of a live agent for slots and model calls.')
-    .option('--agent <instance>', 'the agent; default: the root')
+    .option('--agent <instance>', 'the agent; default: the root agent')
     .option('--tenant <tenant>', 'another tenant; needs the role operator')
     .option('--request-id <id>', 'repeat a request that was not answered')
     .action(async (runId: string, name: Lowercase<PriorityName>, options: ReprioritizeOptions) => {

@@ -14,7 +14,7 @@ import type { StartOptions } from './start.ts';
 export const runCommand: CommandGroup = (program, io, done) => {
   withBudget(withFormat(withClientOptions(program.command('run'))))
     .argument('<agent>', 'the agent, see writ agents')
-    .argument('<goal>', 'its task')
+    .argument('<goal>', 'the task of the agent')
     .description('Start a run and follow it to its end; exit code 0 only for status ok.')
     .option('--data <json>', 'structured input, a JSON object')
     .option('--session <id>', 'a session to continue')
@@ -85,7 +85,7 @@ const changeCommands: CommandGroup = (runs, io, done) => {
     .argument('<name>', 'the signal that the agent waits for')
     .argument('[payload]', 'a JSON object', '{}')
     .description('Send a signal to an agent, such as the answer of a person.')
-    .option('--agent <instance>', 'the agent; default: the root')
+    .option('--agent <instance>', 'the agent; default: the root agent')
     .option('--request-id <id>', 'repeat a request that was not answered')
     .action(async (runId: string, name: string, payloadJson: string, options: SignalOptions) => {
       const { signalRun } = await import('./change-run.ts');

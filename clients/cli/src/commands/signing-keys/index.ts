@@ -8,7 +8,7 @@ import type { KeyOptions, RevokeOptions } from './manage-signing-keys.ts';
 export const signingKeyCommands: CommandGroup = (program, io, done) => {
   const keys = program
     .command('signing-keys')
-    .description('Keys in a data folder with which services sign. Running services reload them.');
+    .description('Signing keys of services, in a data folder. Running services reload them.');
 
   withFormat(withFolder(keys.command('list')))
     .description('List the keys of each service, the signing key first.')

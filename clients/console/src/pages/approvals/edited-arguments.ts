@@ -18,7 +18,7 @@ export type Input = string | boolean;
 /** The inputs of the fields that were edited, by argument. */
 export type Inputs = Readonly<Record<string, Input>>;
 
-/** The value that an input stands for, or why it stands for none. */
+/** The value of an input, or why the input is invalid. */
 export type Entry = { readonly value: JsonValue } | { readonly problem: string };
 
 const INEXACT = 'A number has too many digits to be sent exactly.';
@@ -70,7 +70,7 @@ function enteredInput(inputs: Inputs, { name }: FormArgument): Input | undefined
   return Object.hasOwn(inputs, name) ? inputs[name] : undefined;
 }
 
-/** Reads the input of a field. The input that was proposed is always the proposed value. */
+/** Reads the input of a field. An unchanged input always has the proposed value. */
 export function readInput(argument: FormArgument, input: Input): Entry {
   if (input === proposedInput(argument)) return { value: argument.value };
   const field = fieldOf(argument);
@@ -107,8 +107,8 @@ function entriesOf(form: readonly FormArgument[], inputs: Inputs) {
 }
 
 /**
- * Reads a plain decimal number, such as `700.50`. A comma is rejected, because it separates decimals in some countries and
- * thousands in others.
+ * Reads a plain decimal number, such as `700.50`. A comma is rejected, because it separates decimals in some countries
+ * and thousands in others.
  */
 function readNumber(text: string, decimals: number | undefined): Entry {
   if (!/^-?\d+(\.\d+)?$/.test(text)) {
@@ -124,7 +124,7 @@ function readNumber(text: string, decimals: number | undefined): Entry {
   return hasExactNumbers(text) ? { value: Number(text) } : { problem: INEXACT };
 }
 
-/** Reads JSON. Each number must be exact, since a long number would be sent as another number. */
+/** Reads JSON. A number with too many digits is rejected, because a different number would be sent. */
 function readJson(text: string): Entry {
   let value: JsonValue;
   try {

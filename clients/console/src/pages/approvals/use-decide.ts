@@ -41,7 +41,7 @@ export function useDecide({ approvalId }: Approval) {
     error,
     isPending,
     reset,
-    /** The arguments to which a rule would revise an edit; empty if no rule revises it. */
+    /** The edited arguments as a rule would revise them; empty if no rule revises them. */
     proposal: data?.proposedArgumentsJson ?? '',
     approve: (comment: string) => mutate({ answer: { case: 'approve', value: {} }, comment }),
     reject: (comment: string) => mutate({ answer: { case: 'reject', value: {} }, comment }),

@@ -20,7 +20,7 @@ export function VerifyCard() {
     <Section title="Verify the chain">
       <Stack>
         <Text size="sm">
-          Every record follows the previous one by its hash, and the supervisor signs the chain.
+          Every record contains the hash of the previous one, and the supervisor signs the chain.
           This page verifies it with the code of `writ audit verify`.
         </Text>
         {!canVerify() && (

@@ -51,9 +51,9 @@ export function recordNumber(text: string): number | undefined {
 }
 
 /**
- * Verifies an export with the code of `writ audit verify`; hashes and signatures are computed by the browser. `after` is
- * the number of the record that precedes a partial export. It is not read from the export, because missing records at
- * the start would then not be detected.
+ * Verifies an export with the code of `writ audit verify`; the browser computes hashes and verifies signatures. `after`
+ * is the number of the record that precedes a partial export. It is not read from the export, because missing records
+ * at the start would then not be detected.
  */
 export async function verifyChain(
   lines: readonly string[],

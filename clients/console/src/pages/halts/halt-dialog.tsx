@@ -48,7 +48,7 @@ function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
   const [endRuns, setEndRuns] = useState(false);
   const [typed, setTyped] = useState('');
   const [requestId, setRequestId] = useState(newRequestId);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another order is another request.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed order needs a new request id.
   useEffect(() => setRequestId(newRequestId()), [scope, reason, endRuns]);
   const word = confirmationOf(scope);
   const halt = useMutation({

@@ -137,7 +137,6 @@ function LiftDialog({
       isOpen={halt !== undefined}
       onClose={onClose}
       action={lift}
-      // Not called if the dialog was closed in the meantime: it may show another halt by then.
       onConfirm={() => halt !== undefined && lift.mutate(halt.haltId, { onSuccess: onClose })}
       explanation={`Agents in ${scopeText(halt?.scope)} that have not ended continue where they stopped, unless another halt covers them.`}
     />

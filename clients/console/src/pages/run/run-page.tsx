@@ -127,7 +127,9 @@ function RunOutcome({ run }: { readonly run: Run }) {
       <Text size="xs" className="muted">
         Goal
       </Text>
-      <ShownText>{run.goal === '' ? 'Deleted by the retention of the run.' : run.goal}</ShownText>
+      <ShownText>
+        {run.goal === '' ? 'Deleted by the retention policy of the run.' : run.goal}
+      </ShownText>
       {result !== undefined && (
         <>
           <Text size="xs" className="muted" mt="sm">

@@ -72,7 +72,7 @@ export function useRuns(filter: RunFilter) {
 export interface LiveRuns {
   /** Whether the stream is connected. */
   readonly isLive: boolean;
-  /** An error after which it is not opened again, or that lasts. */
+  /** An error that ended the stream, or that persists across reconnections. */
   readonly error: unknown;
 }
 

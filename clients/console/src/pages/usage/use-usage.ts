@@ -70,12 +70,12 @@ export function useUsage(days: number, tenant: string) {
           },
           { signal },
         );
-        for (const { day, agent, model, tenant: of, totals } of answer.rows) {
+        for (const { day, agent, model, tenant: rowTenant, totals } of answer.rows) {
           rows.push({
             day,
             agent: agent?.name ?? '',
             model,
-            tenant: of,
+            tenant: rowTenant,
             tokens: (totals?.usage?.inputTokens ?? 0n) + (totals?.usage?.outputTokens ?? 0n),
             turns: totals?.turns ?? 0n,
             failed: totals?.failedCalls ?? 0n,
