@@ -78,10 +78,10 @@ it('finds the run of a conversation by headers and fields of clients, and replac
   expect(await ask(client(), { metadata: { session_id: 'a' } })).toBe(first);
   expect(await ask(client({ session_id: 'b', 'mcp-session-id': 'c' }))).toBe(second);
   expect(await ask(client({ 'x-writ-run': first, 'x-writ-conversation': 'b' }))).toBe(first);
-  const rest = await fetch(`${baseUrl}/models`, {
+  const listed = await fetch(`${baseUrl}/models`, {
     headers: { 'x-api-key': key, 'x-writ-run': second },
   });
-  expect(rest.headers.get('x-writ-run-id')).toBe(second);
+  expect(listed.headers.get('x-writ-run-id')).toBe(second);
   // Only two runs are open. A request that names no conversation would now open a third run, for the default
   // conversation.
   const { runs } = test.client;
@@ -102,7 +102,7 @@ it('finds the run of a conversation by headers and fields of clients, and replac
   });
 });
 
-it('opens no run to replace a halted one, above the limit, or for a key that does not permit it (AP-1, SV-9)', async () => {
+it('opens no run to replace a halted run, above the limit of open runs, or with a key that is revoked or whose agent is unknown or not external (AP-1, SV-9)', async () => {
   const test = await proxyPlatform(await answering());
   const { control } = test.client;
   const { client, revoke } = await createAgentKey(test, 'single-bot');

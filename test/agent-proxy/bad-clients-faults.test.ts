@@ -110,8 +110,8 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
     const reused = await send({ headers: key, body: toJson('Something else.') });
     expect(reused).toEqual([409, 'call_id_reused']);
     expect(model.requests).toHaveLength(1);
-    const foreign = { headers: key, body: toJson('Something else.'), token: other.token };
-    expect(await send(foreign)).toEqual([200]);
+    const ofOtherRun = { headers: key, body: toJson('Something else.'), token: other.token };
+    expect(await send(ofOtherRun)).toEqual([200]);
     expect(model.requests).toHaveLength(2);
     // Requests with the token of an ended run are refused.
     await test.client.runs.closeRun({ requestId: newId('req'), runId: run.runId });
@@ -124,7 +124,7 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
     const model = await scriptedModel((request, response) => held.answer(request, response));
     const test = await proxyPlatform(model);
     const run = await startExternalRun(test);
-    const leave = async (
+    const disconnect = async (
       text: string,
       until: (call: ReturnType<typeof begin>) => Promise<void>,
     ) => {
@@ -133,31 +133,31 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
       await until(call);
       call.destroy();
     };
-    const isAsked = (text: string) =>
+    const untilAsked = (text: string) =>
       vi.waitFor(() => expect(askedFor(model.requests, text)).toBe(1));
-    await leave('within the request', async (call) => {
+    await disconnect('within the request', async (call) => {
       await new Promise((resolve) => call.write('{"model":', resolve));
     });
-    await leave(SILENT, async (call) => {
+    await disconnect(SILENT, async (call) => {
       call.end(toJson(SILENT, { stream: true }));
-      await isAsked(SILENT);
+      await untilAsked(SILENT);
     });
-    await leave('within the answer', async (call) => {
+    await disconnect('within the answer', async (call) => {
       call.end(toJson('within the answer', { stream: true }));
       const [response] = (await once(call, 'response')) as [IncomingMessage];
       await once(response, 'data');
     });
     held.release();
     // The answer is complete, but the client reads none of it.
-    await leave('after the answer', async (call) => {
+    await disconnect('after the answer', async (call) => {
       call.end(toJson('after the answer', { stream: true }));
       await once(call, 'response');
     });
     for (const text of ['within the request', SILENT, 'within the answer', 'after the answer']) {
-      const asked = requestOf(run, toJson(text, { stream: true }));
+      const request = requestOf(run, toJson(text, { stream: true }));
       // The SDKs of OpenAI and Anthropic mark their retries with this header.
-      const headers = { ...asked.headers, 'x-stainless-retry-count': '1' };
-      const { status, text: answer } = await rawRequest({ ...asked, headers });
+      const headers = { ...request.headers, 'x-stainless-retry-count': '1' };
+      const { status, text: answer } = await rawRequest({ ...request, headers });
       expect([text, status]).toEqual([text, 200]);
       expect(answer).toContain('three.');
       expect(answer).toContain(endOfStream);

@@ -25,7 +25,7 @@ it('meters an unmodified client for which only base URL and key are set (AP-1, A
   expect(response.headers.get('x-writ-run-id')).toBe(runId);
   expect(response.headers.get('x-writ-cost-usd')).toBe('0.0008');
   expect(request_id).toBe(response.headers.get('x-writ-call-id'));
-  // Everything else is passed on, and the provider never sees the token.
+  // The provider receives every field except the alias unchanged, and never receives the token.
   expect(model.requests[0]?.body).toEqual({
     model: 'gpt-4.1-mini',
     messages: [...HELLO],

@@ -13,10 +13,10 @@ import OpenAI from 'openai';
 import { expect, onTestFinished, vi } from 'vitest';
 import type { ScriptedModel } from './scripted-model.ts';
 
-/** The alias that the agents of these tests use; its provider name differs. */
+/** The model alias that the agents of these tests use; the provider knows the model by another name. */
 export const ALIAS = 'support-model';
 
-/** The alias of a model of Anthropic. */
+/** The alias of an Anthropic model. */
 export const CLAUDE = 'claude-model';
 
 /** The model catalog of these tests. */

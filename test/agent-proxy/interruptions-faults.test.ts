@@ -17,16 +17,16 @@ import { answerText, chunk, event, type ModelRequest, scriptedModel } from './sc
 const HELLO = [{ role: 'user', content: 'Hello.' }] as const;
 const HALTED: unknown = expect.stringMatching(/^Halted by developer: It must stop\.$/);
 
-/** Starts a model that streams one word and then waits until the caller disconnects or `rest` is called. */
+/** Starts a model that streams one word and then waits until the caller disconnects or `finish` is called. */
 async function slowModel() {
-  const rest = Promise.withResolvers<void>();
+  const finished = Promise.withResolvers<void>();
   const model = await scriptedModel(async (request, response) => {
     response.setHeader('content-type', 'text/event-stream');
     response.write(chunk({ content: 'One ' }));
-    await Promise.race([rest.promise, untilClosed(request)]);
+    await Promise.race([finished.promise, untilClosed(request)]);
     response.end(`${chunk({ content: 'two.' })}${chunk({}, 'stop')}data: [DONE]\n\n`);
   });
-  return { model, rest: () => rest.resolve() };
+  return { model, finish: () => finished.resolve() };
 }
 
 async function untilClosed({ closed }: ModelRequest): Promise<void> {
@@ -85,7 +85,7 @@ it.each(Object.entries(STREAMED))(
       await untilClosed(request);
     });
     const test = await proxyPlatform(model);
-    const halts: Halted[] = [];
+    const halts: HaltTimes[] = [];
     for (let count = 1; count <= HALTED_RUNS; count += 1) {
       const run = await startExternalRun(test);
       const ask = (more: object) => postJson(run, path, { ...body, ...more });
@@ -113,8 +113,8 @@ it.each(Object.entries(STREAMED))(
   },
 );
 
-/** Milliseconds from the request for a halt until two events. */
-interface Halted {
+/** Times from the halt request to two events, milliseconds. */
+interface HaltTimes {
   /** The connection of the provider is closed. */
   readonly closeMs: number;
   /** The halt is reported to be in force. */
@@ -126,7 +126,7 @@ async function haltRun(
   { client }: TestPlatform,
   runId: string,
   request: ModelRequest | undefined,
-): Promise<Halted> {
+): Promise<HaltTimes> {
   if (request === undefined) throw new Error('The model has received no request.');
   expect(request.closed.aborted).toBe(false);
   const haltedAt = performance.now();
@@ -178,7 +178,7 @@ async function expectSettled({ client }: TestPlatform, runId: string): Promise<v
 }
 
 it('answers a retry after a lost connection from the first model call, which is paid once (AP-2, EM-7)', async () => {
-  const { model, rest } = await slowModel();
+  const { model, finish } = await slowModel();
   const test = await proxyPlatform(model);
   const { runId, baseUrl, token, openai } = await startExternalRun(test);
   const body = JSON.stringify({ model: ALIAS, messages: HELLO, stream: true });
@@ -193,7 +193,7 @@ it('answers a retry after a lost connection from the first model call, which is 
   const callId = first.headers.get('x-writ-call-id');
   leaving.abort();
   await expect(first.text()).rejects.toThrow();
-  rest();
+  finish();
   const again = await fetch(`${baseUrl}/chat/completions`, {
     method: 'POST',
     // The SDKs of OpenAI and Anthropic mark their retries with this header.
@@ -264,7 +264,7 @@ it('suspends the slot of an agent between its requests and reactivates it for th
 });
 
 it('renews the slot of an agent during a long model call (SB-4, EM-1)', async () => {
-  const { model, rest } = await slowModel();
+  const { model, finish } = await slowModel();
   const test = await proxyPlatform(model);
   const { runId, openai } = await startExternalRun(test, { agent: 'restless-bot' });
   const stream = await openai.chat.completions.create({
@@ -280,7 +280,7 @@ it('renews the slot of an agent during a long model call (SB-4, EM-1)', async ()
   await vi.waitFor(async () => expect(await leaseOf()).toBeGreaterThan(before), {
     timeout: 60_000,
   });
-  rest();
+  finish();
   for await (const _ of stream);
   expect(await stopReasonOf(test, runId)).toBe('idle');
 });

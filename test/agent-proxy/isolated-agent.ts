@@ -63,6 +63,6 @@ if (import.meta.main) {
   server.listen(Number(port), '127.0.0.1');
   await once(server, 'listening');
   console.log(JSON.stringify(await report(addresses)));
-  // Connections of the client are kept alive.
+  // Idle keep-alive connections of the client would keep the process running.
   process.exit(0);
 }

@@ -177,7 +177,7 @@ it('lets agents with reviewed answers delete stored responses, but not read or c
   expect(model.requests.map(({ method }) => method)).toEqual(['POST', 'DELETE']);
 });
 
-it('refuses responses that are unmetered or unreviewed (AP-2)', async () => {
+it('refuses requests with unmetered or unreviewed features (AP-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);
   const { openai } = await startExternalRun(test);
@@ -252,7 +252,7 @@ it('answers a repeated request from the record, and accepts its ids in later req
   expect(item?.id).toBeUndefined();
 });
 
-it('ends a response that fails midway with an event, and the SDK does not retry the request (AP-2)', async () => {
+it('sends response.failed when a response fails midway, and the SDK does not retry the request (AP-2)', async () => {
   const model = await scriptedModel((_, response) => {
     response.setHeader('content-type', 'text/event-stream');
     const started = { id: 'resp_x', object: 'response', status: 'in_progress', output: [] };

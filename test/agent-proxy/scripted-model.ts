@@ -15,7 +15,7 @@ export interface ModelRequest {
   readonly closed: AbortSignal;
 }
 
-/** A scripted server of models in each dialect, on loopback. */
+/** A scripted model server for every dialect, on loopback. */
 export interface ScriptedModel {
   readonly url: string;
   /** The requests received since the start, in order. */

@@ -41,7 +41,7 @@ it('ends a model answer with an error when it takes longer than the shutdown of 
   await failed;
 });
 
-it('answers a tool call that waits for a person at once when agent-proxy shuts down (SYS-4, AP-4)', async () => {
+it('immediately answers a tool call that waits for a person when agent-proxy shuts down (SYS-4, AP-4)', async () => {
   const test = await counterPlatform();
   const run = await startMcpRun(test);
   const params = { name: 'wipe_disk', arguments: { disk: 'ask' } };

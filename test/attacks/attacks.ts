@@ -50,7 +50,7 @@ export const ATTACKS: readonly Attack[] = [
   { name: 'watches of one key', isAtPorts: true, start: (platform) => watches(platform) },
   { name: 'stream resets', isAtPorts: true, start: (platform) => resets(platform) },
   {
-    name: 'anonymous health watches of every port',
+    name: 'anonymous health watches',
     isAtPorts: true,
     start: (platform) => healthWatches(platform),
   },

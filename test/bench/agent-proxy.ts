@@ -252,10 +252,10 @@ function verdict(figures: readonly Figures[]): boolean {
     );
   const others = [PORTKEY, LITELLM].filter((name) => addedBy(name).length > 0);
   const added = own.map(({ answer, addedP50 }) => `${addedP50.toFixed(2)} ms (${answer})`);
-  const beside = others.map((name) => `, ${isLessThan(name) ? '' : 'not '}less than ${name}`);
+  const comparisons = others.map((name) => `, ${isLessThan(name) ? '' : 'not '}less than ${name}`);
   const isPassed = isEnough && others.every(isLessThan);
   console.log(
-    `${isPassed ? 'PASS' : 'FAIL'}: agent-proxy adds ${added.join(' and ')} to the first byte at p50 (maximum ${MAX_ADDED_MS} ms)${beside.join('')}.`,
+    `${isPassed ? 'PASS' : 'FAIL'}: agent-proxy adds ${added.join(' and ')} to the first byte at p50 (maximum ${MAX_ADDED_MS} ms)${comparisons.join('')}.`,
   );
   return isPassed;
 }

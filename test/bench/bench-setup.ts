@@ -12,7 +12,7 @@ export interface BenchSetup {
 }
 
 /**
- * Opens the folder of a benchmark; `stack` stops its programs and deletes its folder.
+ * Creates the folder of a benchmark; `stack` stops the programs and deletes the folder.
  * @param profileDir folder for CPU profiles of the programs; undefined: no profiles
  */
 export async function openBench(

@@ -22,7 +22,7 @@ export interface BenchTarget {
 
 /** Options of a benchmark. */
 export interface BenchOptions {
-  /** Folder for CPU profiles of the servers; default no profiles. */
+  /** Only for meter, spawn, review, steps, tool and agent-proxy: folder for CPU profiles; default no profiles. */
   readonly profileDir?: string | undefined;
   /** Only for two-step, distributed, peers, replicas, writers, scale and agent-proxy: number of rounds. */
   readonly rounds?: number;

@@ -6,7 +6,7 @@ const echoes = table('echoes', {
 
 /** The store of an echo server. */
 export interface EchoStore {
-  /** Inserts a row with one column and waits until it is durable. */
+  /** Inserts a row and waits until it is durable. */
   commit(): Promise<void>;
   close(): Promise<void>;
 }

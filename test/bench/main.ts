@@ -17,7 +17,7 @@ import { benchWriters } from './writers.ts';
 
 interface Bench {
   readonly about: string;
-  /** Resolves with whether the service is fast enough. */
+  /** Resolves with whether the figures are within the limits of the benchmark. */
   run(options: BenchOptions): Promise<boolean>;
 }
 
@@ -88,7 +88,7 @@ if (chosen === undefined) {
     'npm run bench -- two-step|distributed|peers|replicas|writers|scale [--rounds N] [--seconds N] [--out FOLDER]',
   );
   for (const [known, { about }] of Object.entries(BENCHES)) {
-    console.log(`  ${known.padEnd(13)} ${about}, compared to its baseline`);
+    console.log(`  ${known.padEnd(13)} ${about}`);
   }
   process.exitCode = name === '' ? 0 : 1;
 } else {

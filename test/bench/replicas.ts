@@ -61,8 +61,8 @@ export async function benchReplicas(options: BenchOptions): Promise<boolean> {
   const slower = figures.filter(({ ratio }) => ratio < MIN_RATIO).map(({ service }) => service);
   console.log(
     slower.length === 0
-      ? `PASS: no second replica lowers the throughput below ${MIN_RATIO}.`
-      : `FAIL: a second replica lowers the throughput below ${MIN_RATIO}: ${slower.join(', ')}.`,
+      ? `PASS: no second replica lowers the throughput below ${MIN_RATIO} times that of one replica.`
+      : `FAIL: a second replica lowers the throughput below ${MIN_RATIO} times that of one replica: ${slower.join(', ')}.`,
   );
   return slower.length === 0;
 }

@@ -1,7 +1,7 @@
 /**
  * The baseline of a service: it serves the RPCs of the service with the same server, authentication, validation and
- * tokens, but its handlers do nothing. A request whose id starts with `commit` inserts one row with one column and
- * waits until it is durable.
+ * tokens, but its handlers do nothing. A request whose id starts with `commit` inserts one row and waits
+ * until it is durable.
  */
 import { once } from 'node:events';
 import type { DescService } from '@bufbuild/protobuf';

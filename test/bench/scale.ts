@@ -73,7 +73,7 @@ export async function benchScale(options: BenchOptions): Promise<boolean> {
         predictions.push({
           processes: used,
           measured: perSecond,
-          predicted: here(times.shared, used),
+          predicted: predict(times.shared, used),
         });
       }
       found.push({ times, predictions });
@@ -137,7 +137,7 @@ function measureOf(all: readonly WriterProcess[], url: string) {
 }
 
 /** Predicts the throughput of this machine, where the processes and the server share the cores. */
-function here(times: WriteTimes, processes: number): number {
+function predict(times: WriteTimes, processes: number): number {
   const installation: Installation = {
     times,
     processes,

@@ -88,13 +88,13 @@ export async function measureTwoStep(plan: {
       await peer.measure(CROWDED, plan.warmUpMs);
       peers.set(entry.id, peer);
     }
-    const beside = async (inFlight: number) => ({
+    const measureBoth = async (inFlight: number) => ({
       direct: await speedOf(peers.get('direct'), inFlight, plan.seconds),
       writ: await speedOf(peers.get('writ'), inFlight, plan.seconds),
     });
     const rounds: Round[] = [];
     for (let round = 0; round < plan.rounds; round += 1) {
-      rounds.push({ alone: await beside(ALONE), crowded: await beside(CROWDED) });
+      rounds.push({ alone: await measureBoth(ALONE), crowded: await measureBoth(CROWDED) });
     }
     return rounds;
   } finally {
@@ -107,7 +107,7 @@ async function speedOf(
   inFlight: number,
   seconds: number,
 ): Promise<PeerSpeed> {
-  if (peer === undefined) throw new Error('A program of the comparison is missing in the catalog.');
+  if (peer === undefined) throw new Error('A compared program is missing from the catalog.');
   return await peer.measure(inFlight, seconds * 1_000);
 }
 

@@ -16,7 +16,7 @@ const { values } = parseArgs({
     quiet: { type: 'boolean', default: false },
   },
 });
-// Ends the processes of the platform, too.
+// `exit` listeners also kill the processes of the platform.
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
 const seed = Number(values.seed);
 const startedAt = performance.now();

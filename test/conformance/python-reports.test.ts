@@ -72,7 +72,7 @@ async def main():
 asyncio.run(main())
 `;
 
-describe.skipIf(python === '')('the delivery of receipts of the gateway in Python', () => {
+describe.skipIf(python === '')('receipt delivery by the gateway in Python', () => {
   it('continues after an error of the store (TG-8)', () => {
     const folder = mkdtempSync(join(tmpdir(), 'writ-reports-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -117,7 +117,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('replicas that hang', () => {
   );
 
   it.each(['stalled', 'blackhole'] as const)(
-    'fails no call over a connection that is %s, and readmits the replica when it recovers (SYS-4, SYS-5)',
+    'fails no call over a %s connection, and readmits the replica when it recovers (SYS-4, SYS-5)',
     async (fault) => {
       const [proxied, other] = replicasOf('execution-meter');
       const proxy = await startFaultProxy(proxied?.address ?? '');

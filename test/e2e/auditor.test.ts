@@ -82,8 +82,8 @@ it('lets an auditor read who approved what, but not decide (PE-1, SV-5, SV-8)', 
 });
 
 it('covers every service that the public port lists in server reflection (SYS-2)', async () => {
-  const asked = ['--protocol', 'grpc', '--http2-prior-knowledge', '--list-services'];
-  const { stdout } = await promisify(execFile)(BUF, ['curl', ...asked, test.platform.edgeUrl]);
+  const args = ['--protocol', 'grpc', '--http2-prior-knowledge', '--list-services'];
+  const { stdout } = await promisify(execFile)(BUF, ['curl', ...args, test.platform.edgeUrl]);
   const named = stdout.split('\n').filter((name) => name.startsWith('writ.'));
   expect(named.toSorted()).toEqual(SERVICES.map(({ typeName }) => typeName).toSorted());
 });
@@ -122,7 +122,7 @@ async function triedAs(role: 'auditor' | 'approver') {
     >;
     return service.methods.map(async ({ name, localName }) => ({
       name,
-      isDenied: await outcomeOf(client[localName]?.({}, { timeoutMs: 2_000 })),
+      isDenied: await isDeniedByRole(client[localName]?.({}, { timeoutMs: 2_000 })),
     }));
   });
   const answers = await Promise.all(calls);
@@ -135,7 +135,7 @@ async function triedAs(role: 'auditor' | 'approver') {
  * Returns whether a call is denied because of the role. The role is checked first: other errors, such as a missing id,
  * mean that the call is permitted.
  */
-async function outcomeOf(call: unknown): Promise<boolean> {
+async function isDeniedByRole(call: unknown): Promise<boolean> {
   try {
     if (call instanceof Promise) await call;
     else for await (const _ of call as AsyncIterable<unknown>) break;

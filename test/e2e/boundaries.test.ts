@@ -84,7 +84,7 @@ describe('the public endpoint', () => {
   });
 
   it.each(PUBLIC_RPCS)(
-    'denies %s to other roles, and to keys of agents (SYS-6, AP-1)',
+    'denies %s to roles that may not call it, and to keys of agents (SYS-6, AP-1)',
     async (_, method) => {
       const row = callerRow(method);
       const allowed: readonly Role[] = row !== undefined && 'people' in row ? row.people : [];
@@ -105,7 +105,7 @@ describe('the public endpoint', () => {
   );
 
   it.each(PUBLIC_RPCS)(
-    'hides the resources of a tenant from %s of another tenant (SYS-6)',
+    'hides the resources of a tenant when another tenant calls %s (SYS-6)',
     async (rpc, method) => {
       const tenant = 'rivals';
       const own = ['caller', 'approver', 'admin'];

@@ -21,8 +21,8 @@ interface Resources {
 }
 
 /**
- * A platform with a run that waits for an approval, with a halt, and with the credentials that the tests present: API
- * keys by role and of another tenant, tokens of an OIDC issuer, and forged tokens of services and agents.
+ * A platform with a run that waits for an approval, with a lifted halt, and with the credentials that the tests
+ * present: API keys by role and of another tenant, tokens of an OIDC issuer, and forged tokens of services and agents.
  */
 export class BoundaryPlatform {
   readonly test: TestPlatform;
@@ -107,9 +107,9 @@ export class BoundaryPlatform {
 
 async function createKeys(file: string): Promise<Readonly<Record<string, string>>> {
   const apiKeys = openApiKeys({ file });
-  const everyRole: Role[] = ['caller', 'approver', 'admin'];
+  const roles: Role[] = ['caller', 'approver', 'admin'];
   const keys: Record<string, string> = {};
-  keys.other = await apiKeys.create({ subject: 'eve', tenant: 'rivals', roles: everyRole });
+  keys.other = await apiKeys.create({ subject: 'eve', tenant: 'rivals', roles });
   for (const role of ROLES) {
     const agent = role === 'agent' ? { agent: 'refund-worker' } : {};
     keys[role] = await apiKeys.create({
@@ -119,12 +119,12 @@ async function createKeys(file: string): Promise<Readonly<Record<string, string>
       ...agent,
     });
   }
-  keys.revoked = await apiKeys.create({ subject: 'bob', tenant: 'default', roles: everyRole });
+  keys.revoked = await apiKeys.create({ subject: 'bob', tenant: 'default', roles });
   await apiKeys.revoke(keys.revoked.split('_')[1] ?? '');
   return keys;
 }
 
-/** Creates a run that waits for an approval, and a halt. */
+/** Creates a run that waits for an approval, and a halt that it lifts. */
 async function createResources(test: TestPlatform): Promise<Resources> {
   const { runs, approvals, control } = test.client;
   const { run } = await runs.startRun({

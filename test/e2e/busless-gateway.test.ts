@@ -32,7 +32,7 @@ describe('the refund desk on a built-in gateway in its own process', () => {
     logLevel: 'info',
     logStream: { write: (line) => void logged.push((JSON.parse(line) as { msg: string }).msg) },
   });
-  const ofTheBus = () =>
+  const deliveryMessages = () =>
     logged.filter((message) => /\bevent (subscriber|delivery)\b/.test(message));
   // This bus delivers no event until a test subscribes.
   const bus = createInProcessBus({
@@ -97,18 +97,18 @@ describe('the refund desk on a built-in gateway in its own process', () => {
     return { events, emitters };
   }
 
-  it('has the supervisor publish each call once, from its receipt, when the gateway has no bus (HK-1)', async () => {
+  it('has the supervisor publish the events of each call once, from its receipt, when the gateway has no bus (HK-1)', async () => {
     const { events, emitters } = await refund();
     expect(events).toEqual(EACH_ONCE);
     expect([...emitters]).toEqual(['supervisor']);
   });
 
   it('logs once that its outbox is not drained, and stops without waiting (HK-2)', async () => {
-    await expect.poll(ofTheBus).toEqual([WAITING]);
+    await expect.poll(deliveryMessages).toEqual([WAITING]);
     await gateway.stop();
-    expect(ofTheBus()).toEqual([WAITING]);
+    expect(deliveryMessages()).toEqual([WAITING]);
     await startGateway(gateway.address.split(':')[1]);
-    await expect.poll(ofTheBus).toEqual([WAITING, WAITING]);
+    await expect.poll(deliveryMessages).toEqual([WAITING, WAITING]);
   });
 
   it('keeps the event ids of a gateway whose bus connects later (HK-1)', async () => {
@@ -119,7 +119,7 @@ describe('the refund desk on a built-in gateway in its own process', () => {
       handler: async ({ eventId }) => void published.push(eventId),
     });
     await expect.poll(() => published.length, { timeout: 10_000 }).toBe(EACH_ONCE.length);
-    expect(ofTheBus()).toEqual([WAITING, WAITING, 'event delivery resumed']);
+    expect(deliveryMessages()).toEqual([WAITING, WAITING, 'event delivery resumed']);
     const { runs } = (await test.client.runs.listRuns({})) ?? {};
     const known: string[] = [];
     for await (const { event } of test.client.runs.watchRun({ runId: runs[0]?.runId ?? '' })) {

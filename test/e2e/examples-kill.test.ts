@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 /** Kills an example once it has printed a text; returns the output of the restarted process. */
-async function surviveAt(example: string, text: string): Promise<string> {
+async function killAndRestart(example: string, text: string): Promise<string> {
   dataDir = await killAfter(text, '--example', example);
   const recorded = recordedAnswers(dataDir);
   running = new PlatformProcess(dataDir, '--example', example);
@@ -46,14 +46,14 @@ function slotStates(): unknown[] {
 
 describe('an example that is killed once', () => {
   it('completes a research team with the answer of an undisturbed run, one published brief and no held slot (AG-3, AG-4, RT-1, SB-3)', async () => {
-    const output = await surviveAt('research-team', 'handoff to person-at-desk');
+    const output = await killAndRestart('research-team', 'handoff to person-at-desk');
     expect(output).toContain('is published as number 1, written for visitors of a mill');
     expect(readShelf(dataDir)).toHaveLength(1);
     expect(slotStates()).toEqual(Array(5).fill('released'));
   }, 180_000);
 
   it('delivers every item to every reader once (AG-5, RT-3)', async () => {
-    const output = await surviveAt('news-feed', ' 1  model');
+    const output = await killAndRestart('news-feed', ' 1  model');
     for (const line of [
       'A storm comes on Sunday night; boats should be in by six.',
       "Sunday night is stormy, but Monday's ferry is not affected so far.",
@@ -64,7 +64,7 @@ describe('an example that is killed once', () => {
   }, 180_000);
 
   it('sends one nightly report (AG-1, RT-1, TG-5)', async () => {
-    const output = await surviveAt('nightly-flow', 'read_figures');
+    const output = await killAndRestart('nightly-flow', 'read_figures');
     expect(output).toContain('Sent as number 1: Four orders brought 1175 USD.');
     expect(sentReports(dataDir)).toHaveLength(1);
   }, 180_000);

@@ -110,7 +110,7 @@ export class FileIssuer {
     this.jwks = JSON.stringify({ keys: [jwk] });
   }
 
-  /** A token of a person with every role; `changes` override its claims. */
+  /** A token of a person whose roles permit every public RPC; `changes` override its claims. */
   token(changes: Readonly<Record<string, unknown>> = {}): string {
     const now = Math.floor(Date.now() / 1_000);
     const payload = {

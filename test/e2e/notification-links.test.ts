@@ -15,7 +15,7 @@ it.each([
   ['halted', { halt_id: 'hlt_1' }, '/halts'],
   ['budget_threshold', { run_id: 'run_1', level: 'tenant_day', percent: 80 }, '/runs/:runId'],
   ['test', {}, '/'],
-] as const)('opens the page of the console for %s (PE-2)', (type, data, page) => {
+] as const)('links %s notifications to a console page (PE-2)', (type, data, page) => {
   const notification = { type, timestamp: '', data: { tenant: 'acme', ...data } };
   const { link } = JSON.parse(standardBody(notification, CONSOLE)).data as { link: string };
   const path = link.slice(CONSOLE.length - 1) || '/';

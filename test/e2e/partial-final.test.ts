@@ -70,7 +70,7 @@ const ENTRIES = [
 ];
 
 /** Lets the chief start during the scout's second model call, and end after the scout. */
-function choreography() {
+function orderModelCalls() {
   const hasStarted = Promise.withResolvers<void>();
   const isPreempted = Promise.withResolvers<void>();
   const isOver = Promise.withResolvers<void>();
@@ -93,7 +93,7 @@ function choreography() {
 }
 
 async function start(policy?: string) {
-  const { beforeAnswer, seen, finish } = choreography();
+  const { beforeAnswer, seen, finish } = orderModelCalls();
   const platform = await startScriptedPlatform({
     agents: AGENTS,
     entries: ENTRIES,

@@ -10,7 +10,7 @@ import { FAMILY } from './scripted/family.ts';
 import type { ScriptedAgent } from './scripted/scripted-agent.ts';
 import { ScriptedWorker } from './scripted/scripted-worker.ts';
 
-describe('an operator changes the priority of a live agent', () => {
+describe('Reprioritize', () => {
   let test: TestPlatform;
   let worker: ScriptedWorker;
   beforeAll(async () => {

@@ -93,13 +93,13 @@ class Worker {
     this.#child.send('act');
   }
 
-  async stop(): Promise<void> {
+  async pause(): Promise<void> {
     this.#child.kill('SIGSTOP');
     const stat = `/proc/${this.#child.pid}/stat`;
     await vi.waitFor(() => expect(readFileSync(stat, 'utf8')).toMatch(/ T /));
   }
 
-  continue(): void {
+  resume(): void {
     this.#child.kill('SIGCONT');
   }
 }
@@ -119,13 +119,13 @@ it('rejects a worker that continues after a new process with the same id has tak
   const { run } = await runs.startRun({ requestId: 'r-1', agent: 'clerk', goal: 'Refund it.' });
   const runId = run?.runId ?? '';
   await former.untilSent('ready');
-  await former.stop();
+  await former.pause();
 
   const restarted = await Worker.start(test);
   latest.worker = restarted;
   await restarted.untilSent('ready');
   former.act();
-  former.continue();
+  former.resume();
   await former.untilSent('ready', 'LeaseLost');
   expect(readLedger(test.dataDir).refunds).toEqual([]);
 

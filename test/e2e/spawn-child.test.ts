@@ -138,7 +138,7 @@ describe('a worker that spawns children through the real services', () => {
     });
   });
 
-  it('separates two children of one manifest and answers a retry with the current state (SUP-9, SB-9)', async () => {
+  it('receives separate children for two spawns of one manifest, and the current state on a retry (SUP-9, SB-9)', async () => {
     const root = await lead();
     const [one, other] = [await root.child('op-1'), await root.child('op-2')];
     expect(one.instance).not.toBe(other.instance);

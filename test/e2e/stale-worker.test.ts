@@ -34,7 +34,7 @@ const BOUNDARIES: Readonly<Record<string, (stale: Stale) => Promise<unknown>>> =
 interface State {
   /** Brings an active agent into the state. */
   readonly enter: (stale: Stale) => Promise<void>;
-  /** The refusal reason by boundary; omitted boundaries do not refuse in this state. */
+  /** The refusal reason by boundary; omitted boundaries do not check this state, so the test does not call them. */
   readonly refused: Readonly<Record<string, string>>;
 }
 
@@ -75,7 +75,7 @@ const STATES: Readonly<Record<string, State>> = {
   },
   'has a stale epoch': {
     enter: async ({ agent }) => {
-      // Every boundary has seen the worker that took over.
+      // Presents a higher epoch to every service, as a worker that took over does.
       agent.epoch = 2n;
       await agent.renew();
       await agent.generate('op-2-taken');

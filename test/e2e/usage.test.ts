@@ -125,7 +125,7 @@ describe('UsageService', () => {
     await expect(usage.queryUsage(other)).rejects.toMatchObject({ reason: 'INVALID_PAGE_TOKEN' });
   });
 
-  it('reads the totals of a session without naming a run (EM-10)', async () => {
+  it('returns the totals of a session without a run id (EM-10)', async () => {
     const { levels } = await test.client.usage.getBalances({ sessionId: SESSION });
     expect(levels.map(({ level }) => level)).toEqual([
       BudgetLevel.SESSION,

@@ -23,7 +23,7 @@ const RUN = { tenant: 'acme', runId: 'run-1' };
 const ROOT = { name: 'lead', instance: 'root' };
 const TAB = { ...RUN, agentInstance: ROOT.instance };
 
-/** The fakes of a supervisor, and a supervisor that calls them. */
+/** Starts the fake peers of a supervisor; returns clients that call them as the supervisor. */
 async function fakePeers() {
   const fakes = await FakePeers.start();
   const supervisor = await startKeyPeer('supervisor');

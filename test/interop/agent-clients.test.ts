@@ -10,7 +10,7 @@ import { answerText, answerToolCall, scriptedModel } from '../agent-proxy/script
 import { HAS_CLIENTS, modelEnv, runClient } from './client-programs.ts';
 import { recordingServer } from './recording-server.ts';
 
-/** Each client sends requests until one fails; an agent has a tool that the model calls in every answer. */
+/** Each client sends requests until one fails; agent frameworks offer a tool that the model calls in every answer. */
 const CLIENTS = [
   ['openai, chat completions', 'openai-chat.mjs', ALIAS],
   ['openai, chained responses', 'openai-responses.mjs', ALIAS],

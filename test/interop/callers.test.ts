@@ -56,13 +56,13 @@ async function openDistributed(): Promise<CallerPlatform> {
 
 const available = new Set(PLATFORMS.filter(({ isAvailable }) => isAvailable));
 
-describe.each(PLATFORMS)('a client in another language, with the platform $name:', (place) => {
+describe.each(PLATFORMS)('a client in another language, with the platform $name:', (setup) => {
   let platform: CallerPlatform;
   let serviceToken = '';
 
   beforeAll(async () => {
-    if (!available.has(place) || hasNoProgram) return;
-    platform = await place.open();
+    if (!available.has(setup) || hasNoProgram) return;
+    platform = await setup.open();
     serviceToken = await new Forge(platform.dataDir).service('supervisor', 'execution-meter');
   });
   afterAll(() => platform?.close());
@@ -98,7 +98,7 @@ describe.each(PLATFORMS)('a client in another language, with the platform $name:
   };
 
   for (const program of programs)
-    describe.skipIf(!available.has(place) || program.command.length === 0)(program.language, () => {
+    describe.skipIf(!available.has(setup) || program.command.length === 0)(program.language, () => {
       const { dash } = program;
 
       it('lists agents, starts and watches a run, approves an edited refund and reads its cost (SYS-2, SV-5, SV-6)', async () => {
@@ -132,7 +132,7 @@ describe.each(PLATFORMS)('a client in another language, with the platform $name:
         });
       });
 
-      it('cancels a run that waits for an approval, and its watcher receives the end (SYS-2, SUP-6)', async () => {
+      it('cancels a run that waits for an approval, and its watcher receives the final status (SYS-2, SUP-6)', async () => {
         const run = await start(program);
         await approvalOf(program, run);
         const watched = call(program, 'watch', run);

@@ -76,7 +76,7 @@ async function hook(
   return hookSpecificOutput;
 }
 
-async function started(): Promise<{ readonly test: TestPlatform; readonly run: McpRun }> {
+async function startRun(): Promise<{ readonly test: TestPlatform; readonly run: McpRun }> {
   const test = await refundPlatform({
     files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY },
   });
@@ -85,12 +85,12 @@ async function started(): Promise<{ readonly test: TestPlatform; readonly run: M
 
 const LIST_TOOLS = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
 
-/** The timeout of a hook that is answered after one second. */
+/** A hook timeout of 11 seconds; agent-proxy answers 10 seconds earlier, after one second. */
 const SHORT = { 'x-writ-hook-timeout': '11' };
 
 describe('the hook of Claude Code', () => {
   it('executes the shell command that a person edited, and the audit chain shows it (AP-5, SV-5, SV-8)', async () => {
-    const { test, run } = await started();
+    const { test, run } = await startRun();
     const call = preToolUse(REMOVE);
     const answer = hook(run, call);
     const { approvalId } = await pendingApproval(test, run.runId);
@@ -110,13 +110,13 @@ describe('the hook of Claude Code', () => {
   });
 
   it('denies a call until a person has decided, and applies the approval to only one repeated call (AP-4, AP-5)', async () => {
-    const { test, run } = await started();
+    const { test, run } = await startRun();
     const denied = await hook(run, preToolUse(REMOVE), SHORT);
     const { approvalId } = await pendingApproval(test, run.runId);
     expect(denied.permissionDecision).toBe('deny');
     expect(denied.permissionDecisionReason).toContain(`waits for approval ${approvalId}`);
     await approveEdited(test, approvalId);
-    // The model repeats the call with new ids; each of twenty concurrent repeats would be a separate execution.
+    // The model repeats the call with new ids; Claude Code would execute every allowed repeat.
     const repeats = await Promise.all(
       Array.from({ length: 20 }, () => hook(run, preToolUse(REMOVE), SHORT)),
     );
@@ -125,7 +125,7 @@ describe('the hook of Claude Code', () => {
   });
 
   it('denies a waiting call when agent-proxy shuts down, because the client executes it after a lost connection (AP-5, SYS-4)', async () => {
-    const { test, run } = await started();
+    const { test, run } = await startRun();
     const waiting = hook(run, preToolUse(REMOVE));
     await pendingApproval(test, run.runId);
     const [denied] = await Promise.all([waiting, test.platform.stop()]);
@@ -242,7 +242,7 @@ describe('the hook of Claude Code', () => {
   });
 
   it('denies calls that are not approved, not valid or not allowed, always with status 200 (AP-5)', async () => {
-    const { test, run } = await started();
+    const { test, run } = await startRun();
     const list = { command: 'ls' };
     expect(await hook(run, preToolUse(list))).toEqual({
       hookEventName: 'PreToolUse',
@@ -283,7 +283,7 @@ describe('the hook of Claude Code', () => {
   });
 
   it('reviews the call of a sub-agent as a call of the child that its model calls created (AP-5, AP-6)', async () => {
-    const { test, run } = await started();
+    const { test, run } = await startRun();
     // Like a model call of the sub-agent, this request names the sub-agent in a header.
     await post(run, LIST_TOOLS, { 'x-claude-code-agent-id': 'a1b2' });
     const { agents } = await test.client.runs.listRunAgents({ runId: run.runId });

@@ -41,9 +41,7 @@ export function modelEnv(
   };
 }
 
-/**
- * Runs a program of test/interop/clients to its end; it inherits only PATH and the compile cache from this environment.
- */
+/** Runs a program of test/interop/clients to its end; the program inherits only PATH and the compile cache. */
 export async function runClient(
   program: string,
   env: Readonly<Record<string, string>>,
@@ -53,8 +51,8 @@ export async function runClient(
 }
 
 /**
- * Runs a command to its end; it inherits only PATH and the compile cache from this environment. Its processes are
- * killed after the test.
+ * Runs a command to its end; the command inherits only PATH and the compile cache. Its processes are killed after the
+ * test.
  */
 export function runProgram(
   command: string,
@@ -76,7 +74,7 @@ export function runProgram(
         ...env,
       },
     });
-    onTestFinished(() => endGroup(child.pid));
+    onTestFinished(() => killGroup(child.pid));
     let [output, stdout] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (part: string) => {
       output += part;
@@ -90,7 +88,7 @@ export function runProgram(
   });
 }
 
-function endGroup(pid: number | undefined): void {
+function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, 'SIGKILL');

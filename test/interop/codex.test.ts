@@ -108,7 +108,7 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
       const history = historyOf(request);
       if (history.includes('wiped')) answerWith(request, response, { text: 'It is wiped.' });
       else {
-        // The model calls again, as the result says, when a person has decided.
+        // As the tool result instructs, the model repeats the call after a person has decided.
         if (history.includes('Not executed yet')) await decided;
         answerWith(request, response, wipe());
       }
@@ -119,9 +119,9 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
       clockOf: (service) => (service === 'agent-proxy' ? clock : systemClock),
     });
     const { key: token, baseUrl } = await createAgentKey(test, 'coding-bot');
-    const place = { baseUrl, token, cwd: workspace() };
+    const environment = { baseUrl, token, cwd: workspace() };
     const config = mcpConfig(new URL('/mcp', baseUrl).href);
-    const running = runCodex(place, 'Wipe the disk.', config);
+    const running = runCodex(environment, 'Wipe the disk.', config);
     const { approvalId } = await pendingApproval(test);
     const answered = vi.waitFor(() =>
       expect(historyOf(model.requests.at(-1))).toContain('Not executed yet'),
@@ -169,7 +169,7 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     const test = await codingPlatform(model);
     const { runId, token, baseUrl } = await startExternalRun(test, { agent: 'coding-bot' });
     const running = runCodex({ baseUrl, token, cwd: workspace() }, 'Fan out.');
-    // The main agent waits for its sub-agents, and they for their model.
+    // The main agent waits for its three sub-agents, and each sub-agent waits for its model.
     await vi.waitFor(() => expect(model.requests).toHaveLength(5));
     const helper = await haltHelper(test, runId, model);
     resume();

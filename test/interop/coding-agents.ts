@@ -79,7 +79,7 @@ export function workspace(files: Readonly<Record<string, string>> = {}): string 
 }
 
 /** The environment of a coding agent: the model endpoint, its agent key or run token, and the working folder. */
-export interface Workplace {
+export interface AgentEnvironment {
   /** Base URL of the model endpoint, with `/v1`. */
   readonly baseUrl: string;
   readonly token: string;
@@ -91,7 +91,7 @@ export const CONVERSATION = 'ticket-4711';
 
 /** Runs Claude Code until it has answered a prompt, in the mode that its documentation describes for scripts. */
 export async function runClaudeCode(
-  { baseUrl, token, cwd }: Workplace,
+  { baseUrl, token, cwd }: AgentEnvironment,
   prompt: string,
   args: readonly string[],
 ): Promise<Ended> {
@@ -104,14 +104,14 @@ export async function runClaudeCode(
     ANTHROPIC_CUSTOM_HEADERS: `X-Writ-Conversation: ${CONVERSATION}`,
     WRIT_AGENT_KEY: token,
     WRIT_CONVERSATION: CONVERSATION,
-    // Updates, telemetry and error reports.
+    // Disables updates, telemetry and error reports.
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
   });
 }
 
 /** Runs Codex until it has answered a prompt; `config` is added to its settings. */
 export async function runCodex(
-  { baseUrl, token, cwd }: Workplace,
+  { baseUrl, token, cwd }: AgentEnvironment,
   prompt: string,
   config = '',
 ): Promise<Ended> {
@@ -148,28 +148,31 @@ env_http_headers = { "X-Writ-Conversation" = "WRIT_CONVERSATION" }
 wire_api = "responses"
 `;
 
-/** Runs a Node program with its working folder as home, and checks that it connects to no other machine. */
+/**
+ * Runs a Node program with its working folder as home, and checks that the program sends no request to another machine
+ * through the proxy in its environment.
+ */
 async function isolated(
   cwd: string,
   command: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Ended> {
-  const outward = await refusingProxy();
+  const proxy = await refusingProxy();
   const ended = await runProgram(process.execPath, command, {
     cwd,
-    env: { HOME: cwd, ...env, ...outward.env },
+    env: { HOME: cwd, ...env, ...proxy.env },
   });
-  expect(outward.asked(), 'connections to other machines').toEqual([]);
+  expect(proxy.requestLines(), 'connections to other machines').toEqual([]);
   return ended;
 }
 
 /** Starts an HTTP proxy that refuses every connection and records the request lines. */
 async function refusingProxy() {
-  const asked: string[] = [];
+  const requestLines: string[] = [];
   const server = createServer((socket) => {
     socket.once('error', () => undefined);
     socket.once('data', (data: Buffer) => {
-      asked.push(data.toString().split('\r\n', 1).join());
+      requestLines.push(data.toString().split('\r\n', 1).join());
       socket.destroy();
     });
   });
@@ -177,12 +180,12 @@ async function refusingProxy() {
   onTestFinished(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const env = { HTTPS_PROXY: url, HTTP_PROXY: url, ALL_PROXY: url, NO_PROXY: '127.0.0.1' };
-  return { env, asked: () => asked };
+  return { env, requestLines: () => requestLines };
 }
 
 /**
  * Halts one of three sub-agents that all wait for their model, and expects that only the model call of this sub-agent
- * is aborted. The goal of their parent must be "Fan out.". Returns its instance.
+ * is aborted. The goal of their parent must be "Fan out.". Returns the instance of the halted sub-agent.
  */
 export async function haltHelper(
   { client }: TestPlatform,

@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** The environment of a client that trusts the given authorities. */
+/** The environment of a client that trusts the certificate authorities in `caFile`. */
 const trusting = (caFile: string) => ({
   WRIT_API_KEY: platform.platform.apiKey,
   WRIT_ADDRESS: address,

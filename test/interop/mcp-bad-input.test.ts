@@ -18,8 +18,8 @@ it('refuses malformed, cross-site and unauthorized requests before a tool runs (
     token = run.token,
   ) => (await post({ ...run, token }, message, headers)).status;
   const deep = `${'{"a":'.repeat(100)}1${'}'.repeat(100)}`;
-  const wide = CALL.params.arguments;
-  const text = (args: string) => JSON.stringify(CALL).replace(JSON.stringify(wide), args);
+  const wipeArgs = CALL.params.arguments;
+  const withArgs = (args: string) => JSON.stringify(CALL).replace(JSON.stringify(wipeArgs), args);
   expect({
     'no token': await status(CALL, {}, ''),
     'a changed token': await status(CALL, {}, `${run.token.slice(0, -6)}AAAAAA`),
@@ -27,10 +27,10 @@ it('refuses malformed, cross-site and unauthorized requests before a tool runs (
     'an Origin header of another site': await status(CALL, { origin: 'https://evil.example' }),
     'no JSON': await status('hello'),
     'a batch': await status([CALL, CALL]),
-    'a number that would be rounded': await status(text('{"disk":12345678901234567890}')),
-    'a key twice': await status(text('{"disk":"a","disk":"b"}')),
-    '100 levels of nesting': await status(text(deep)),
-    'four megabytes': await status(text(`{"disk":"${'x'.repeat(4 * 1024 * 1024)}"}`)),
+    'a number that would be rounded': await status(withArgs('{"disk":12345678901234567890}')),
+    'a key twice': await status(withArgs('{"disk":"a","disk":"b"}')),
+    '100 levels of nesting': await status(withArgs(deep)),
+    'four megabytes': await status(withArgs(`{"disk":"${'x'.repeat(4 * 1024 * 1024)}"}`)),
     'plain text': await status(CALL, { 'content-type': 'text/plain' }),
   }).toEqual({
     'no token': 401,
@@ -53,10 +53,10 @@ it('refuses malformed, cross-site and unauthorized requests before a tool runs (
     },
     body: JSON.stringify(CALL),
   };
-  const pointedHere = { ...raw, headers: { ...raw.headers, host: 'evil.example' } };
-  const pointed = await rawRequest(pointedHere);
-  expect(pointed.status).toBe(403);
-  expect(JSON.parse(pointed.text)).toMatchObject({
+  const rebindingRequest = { ...raw, headers: { ...raw.headers, host: 'evil.example' } };
+  const rebinding = await rawRequest(rebindingRequest);
+  expect(rebinding.status).toBe(403);
+  expect(JSON.parse(rebinding.text)).toMatchObject({
     error: { message: expect.stringMatching(/\.$/) },
   });
   expect((await rawRequest({ ...raw, url: `${run.url.href}/unknown` })).status).toBe(404);

@@ -74,7 +74,7 @@ it('ends a wait after ten minutes with instructions to repeat the call; repeats 
   expect(approvals).toHaveLength(1);
 });
 
-it('makes a client of 2026-07-28 repeat its request automatically until a person has decided (AP-4)', async () => {
+it('makes a client of 2026-07-28 repeat its request automatically while the call waits for a person (AP-4)', async () => {
   const { test, clock, run } = await waitingPlatform();
   const client = await connect(run);
   const answer = client.callTool(ASK);
@@ -157,7 +157,7 @@ it('executes nothing for a cancelled task, and ends a rejected task with the rea
     await pendingApproval(test, run.runId);
     return String((await clock.advanceUntil(call, TEN_MINUTES)).result?.taskId);
   };
-  const of = async (method: string, taskId: string) =>
+  const requestTask = async (method: string, taskId: string) =>
     (await postModern(run, method, { taskId }, { extensions: TASKS })).result;
   const cancelled = await begin();
   const { approvalId } = await pendingApproval(test, run.runId);
@@ -167,8 +167,8 @@ it('executes nothing for a cancelled task, and ends a rejected task with the rea
     onprogress: () => waits.resolve(),
   });
   await waits.promise;
-  await of('tasks/cancel', cancelled);
-  expect(await of('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
+  await requestTask('tasks/cancel', cancelled);
+  expect(await requestTask('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
   expect(await attached).toMatchObject({
     isError: true,
     content: [{ text: 'Nothing was executed. The client withdrew wipe_disk.' }],
@@ -182,10 +182,10 @@ it('executes nothing for a cancelled task, and ends a rejected task with the rea
   const { out } = await runCommand(test, ['approvals', 'list', '--run', run.runId, '--all']);
   expect(out[1]).toMatch(new RegExp(`^${approvalId} +withdrawn `));
   const rejected = await begin();
-  expect(await of('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
+  expect(await requestTask('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
   await decide(test, run.runId, 'reject');
   await vi.waitFor(async () => {
-    expect(await of('tasks/get', rejected)).toMatchObject({
+    expect(await requestTask('tasks/get', rejected)).toMatchObject({
       status: 'completed',
       result: {
         isError: true,
@@ -207,18 +207,19 @@ it('either executes or withdraws the call of a task that is cancelled and approv
     const { approvalId } = await pendingApproval(test, run.runId);
     const { result } = await clock.advanceUntil(call, TEN_MINUTES);
     const taskId = String(result?.taskId);
-    const of = (method: string) => postModern(run, method, { taskId }, { extensions: TASKS });
+    const requestTask = (method: string) =>
+      postModern(run, method, { taskId }, { extensions: TASKS });
     const [answered] = await Promise.allSettled([
       test.client.approvals.decideApproval({
         requestId: newId('req'),
         approvalId,
         answer: APPROVE,
       }),
-      of('tasks/cancel'),
+      requestTask('tasks/cancel'),
     ]);
     const isApproved = answered.status === 'fulfilled';
     await vi.waitFor(async () => {
-      const { result } = await of('tasks/get');
+      const { result } = await requestTask('tasks/get');
       expect(result).toMatchObject({ status: isApproved ? 'completed' : 'cancelled' });
     });
     expect(counter.runs - before).toBe(isApproved ? 1 : 0);

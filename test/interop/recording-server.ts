@@ -10,24 +10,24 @@ export interface Exchange {
   answer: string;
 }
 
-/** Starts a server that passes requests on to agent-proxy and records their answers in order. */
+/** Starts a server that forwards requests to agent-proxy and records the responses in order. */
 export async function recordingServer(baseUrl: string) {
   const exchanges: Exchange[] = [];
   const { hostname, port } = new URL(baseUrl);
   const server = createServer((incoming, response) => {
     const { method, url: path = '', headers } = incoming;
     const options = { hostname, port, method, path, headers };
-    const passed = send(options, (answer) => {
+    const forwarded = send(options, (answer) => {
       const exchange: Exchange = { path, status: answer.statusCode, answer: '' };
       exchanges.push(exchange);
       answer.setEncoding('utf8').on('data', (part: string) => (exchange.answer += part));
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(response);
     });
-    // When the client disconnects, its request to agent-proxy is aborted too.
-    response.once('close', () => passed.destroy());
-    passed.once('error', () => response.destroy());
-    incoming.pipe(passed);
+    // Aborts the forwarded request when the client disconnects.
+    response.once('close', () => forwarded.destroy());
+    forwarded.once('error', () => response.destroy());
+    incoming.pipe(forwarded);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {

@@ -9,7 +9,7 @@ import { approveEdited } from '../approve-edited.ts';
 import { type ServedPlatform, servePlatform } from '../e2e/served-platform.ts';
 import { CALL_POLICY, modelOf, REVIEWED_AGENTS, shell } from './reviewed-calls.ts';
 
-const PATIENT = { timeout: 60_000, interval: 1 };
+const POLLING = { timeout: 60_000, interval: 1 };
 
 it('neither loses nor duplicates an approval after kill -9 while a call waits, and between the decision and the answer (AP-4, AP-5, CO-1)', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-reviewed-'));
@@ -44,8 +44,8 @@ it('neither loses nor duplicates an approval after kill -9 while a call waits, a
       headers: { authorization },
     });
     expect(status, 'Before its delivery, an agent is unavailable.').toBe(200);
-  }, PATIENT);
-  /** Sends the same request again, marked as a retry in the way of the SDKs. */
+  }, POLLING);
+  /** Sends the same request each time, with the header with which the SDKs mark a retry. */
   const ask = async () => {
     const response = await fetch(`${platform.modelBaseUrl}/chat/completions`, {
       method: 'POST',
@@ -66,18 +66,18 @@ it('neither loses nor duplicates an approval after kill -9 while a call waits, a
     };
   };
   const waiting = ask().catch(() => undefined);
-  await vi.waitFor(() => expect(approvalIn(dataDir)).toMatchObject({ delivered: 0 }), PATIENT);
+  await vi.waitFor(() => expect(approvalIn(dataDir)).toMatchObject({ delivered: 0 }), POLLING);
   await platform.kill();
   await waiting;
   platform = await serve();
   const { approval_id: approvalId } = approvalIn(dataDir) ?? { approval_id: '' };
-  const again = vi.waitFor(ask, PATIENT).catch(() => undefined);
+  const again = vi.waitFor(ask, POLLING).catch(() => undefined);
   await approveEdited(platform, approvalId, { command: 'rm -rf build/tmp' });
-  await vi.waitFor(() => expect(approvalIn(dataDir)).toMatchObject({ delivered: 1 }), PATIENT);
+  await vi.waitFor(() => expect(approvalIn(dataDir)).toMatchObject({ delivered: 1 }), POLLING);
   await platform.kill();
   platform = await serve();
   await again;
-  const { choices } = await vi.waitFor(ask, PATIENT);
+  const { choices } = await vi.waitFor(ask, POLLING);
   expect(choices[0]?.message.tool_calls).toMatchObject([
     { id: remove.id, function: { arguments: '{"command":"rm -rf build/tmp"}' } },
   ]);

@@ -265,8 +265,8 @@ describe('a request whose calls wait for a person', () => {
     const test = await reviewedPlatform(model);
     const run = await startExternalRun(test);
     const leaving = new AbortController();
-    // A stream begins when its calls wait for a person.
-    const left = await run.openai.chat.completions.create(
+    // agent-proxy starts the stream when its calls wait for a person.
+    const stream = await run.openai.chat.completions.create(
       {
         model: ALIAS,
         messages: [{ role: 'user', content: 'Once.' }],
@@ -276,7 +276,7 @@ describe('a request whose calls wait for a person', () => {
       { signal: leaving.signal },
     );
     leaving.abort();
-    for await (const _ of left) expect.unreachable('the client left');
+    for await (const _ of stream) expect.unreachable('the client has disconnected');
     const { approvalId } = await pendingApproval(test, run.runId);
     await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
     const again = shell('rm -rf build');
@@ -346,7 +346,7 @@ describe('a request whose calls wait for a person', () => {
     await ended;
   });
 
-  it('is decided once, whether the answer or the hook shows the call first (AP-5)', async () => {
+  it('is decided once, although the hook also sends the call after the answer (AP-5)', async () => {
     const remove = shell('rm -rf build');
     const test = await reviewedPlatform(await modelOf({ calls: [remove] }));
     const run = await startExternalRun(test);

@@ -5,7 +5,7 @@ import { approveEdited } from '../approve-edited.ts';
 import { HAS_CLIENTS, modelEnv, runClient } from './client-programs.ts';
 import { historyOf, modelOf, reviewedPlatform, shell } from './reviewed-calls.ts';
 
-/** Each executes the calls of its model until the model answers with a text. */
+/** Each client executes the calls of its model until the model answers with a text. */
 const CLIENTS = [
   ['openai of Python, streamed chat completions', 'openai_tools.py', ALIAS],
   ['anthropic of Python, streamed', 'anthropic_tools.py', CLAUDE],

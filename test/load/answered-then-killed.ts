@@ -19,24 +19,24 @@ export async function answeredThenKilled(
   let replayed = 0;
   let providerRequests = 0;
   for (let time = 0; time < times; time += 1) {
-    const order = { address, serviceToken, callId: `op-${time}`, model: 'quick' };
-    const requestId = harness.requestId(agent, order.callId);
+    const call = { address, serviceToken, callId: `op-${time}`, model: 'quick' };
+    const requestId = harness.requestId(agent, call.callId);
     const [first, secondCaller] = await Promise.all([
       startCaller('model-caller.ts'),
       startCaller('model-caller.ts'),
     ]);
     try {
-      const lease = async (lost: bigint) => ({
-        ...order,
-        ...(await harness.credentials(agent, { epoch: BigInt(2 * time) + lost })),
+      const requestUnder = async (lease: bigint) => ({
+        ...call,
+        ...(await harness.credentials(agent, { epoch: BigInt(2 * time) + lease })),
       });
-      const firstAnswer = first.send((await lease(1n)) satisfies ModelRequest);
+      const firstAnswer = first.send((await requestUnder(1n)) satisfies ModelRequest);
       if (time % 2 === 0) await firstAnswer;
       await harness.simulator.until(
         ({ request_id, outcome }) => request_id === requestId && outcome === 'answered',
       );
       await first.kill();
-      const second = await answerOf(secondCaller, await lease(2n));
+      const second = await answerOf(secondCaller, await requestUnder(2n));
       assert.equal(second.text, 'Quick.');
       assert.equal(second.attempts, 1, 'The meter made a second attempt.');
       if (time % 2 === 0) assert.ok(second.replayed, 'The answer is not the recorded one.');

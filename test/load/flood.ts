@@ -88,8 +88,8 @@ export async function flood({ calls, idleMs, limits = DEFAULT_LIMITS }: FloodOpt
       'calls of the other source when idle': idle.length,
       'calls of the other source during the flood': flooded.length,
       'failed calls of the other source': failed,
-      'p50 when idle, ms': middle(idle),
-      'p50 during the flood, ms': middle(flooded),
+      'p50 when idle, ms': medianOf(idle),
+      'p50 during the flood, ms': medianOf(flooded),
       'p99 when idle, ms': p99Idle.toFixed(1),
       'p99 during the flood, ms': p99Flooded.toFixed(1),
       'p99 during the flood / idle': (p99Flooded / p99Idle).toFixed(2),
@@ -105,6 +105,6 @@ function within(ms: number): () => boolean {
   return () => performance.now() > end;
 }
 
-function middle(sorted: readonly number[]): string {
+function medianOf(sorted: readonly number[]): string {
   return (sorted[Math.floor(sorted.length / 2)] ?? 0).toFixed(1);
 }

@@ -26,8 +26,8 @@ const RUN_MS = 60;
  */
 export async function frozenWorker({ rounds, seed }: { rounds: number; seed: number }) {
   const random = seeded(seed);
-  const known: { worker?: ForkedWorker } = {};
-  const proxy = await startFaultProxy(() => known.worker?.address ?? '');
+  const target: { worker?: ForkedWorker } = {};
+  const proxy = await startFaultProxy(() => target.worker?.address ?? '');
   const test = await startTestPlatform({
     reroute: async (service, address) => (service === 'agent-worker' ? proxy.address : address),
   });
@@ -35,17 +35,17 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
   try {
     const frozen = await ForkedWorker.start(test, 'worker-a');
     workers.push(frozen);
-    known.worker = frozen;
+    target.worker = frozen;
     const other = await ForkedWorker.start(test, 'worker-b');
     workers.push(other);
     const database = new WorkerDatabase(test);
     const lastWrite = await undisturbedRun(test, frozen, database);
-    const left = new Map<string, string>();
+    const takenOver = new Map<string, string>();
     let attempted = 0;
     let refused = 0;
-    for (let tries = 0; left.size < rounds; tries += 1) {
+    for (let tries = 0; takenOver.size < rounds; tries += 1) {
       const span = lastWrite - FIRST_LEASED_WRITE + 1;
-      const isLast = left.size === rounds - 1 && attempted === 0;
+      const isLast = takenOver.size === rounds - 1 && attempted === 0;
       const isAtWrite = tries % 2 === 0 || isLast;
       const before = isAtWrite ? FIRST_LEASED_WRITE + Math.floor(random() * span) : 0;
       await frozen.send({ kind: 'freeze', before });
@@ -61,37 +61,41 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
       }
       await frozen.untilStopped();
       // The supervisor reaches the other worker after the connection to the frozen worker has timed out.
-      known.worker = other;
+      target.worker = other;
       const { owner, epoch } = database.agent(runId);
       // A worker that is frozen inside a transaction keeps the database locked.
       if (owner === 'worker-a' && database.isUnlocked()) {
         await database.until(runId, (agent) => agent.ended && agent.epoch > epoch);
-        left.set(runId, database.rows(runId));
+        takenOver.set(runId, database.rows(runId));
       }
       const thawed = before === 0 ? undefined : frozen.next('thawed');
       frozen.signal('SIGCONT');
-      known.worker = frozen;
+      target.worker = frozen;
       // Closes connections to the other worker.
       proxy.fail('down');
       proxy.fail('none');
       const outcome = await thawed;
-      if (outcome !== undefined && left.has(runId)) {
+      if (outcome !== undefined && takenOver.has(runId)) {
         attempted += 1;
-        assert.equal(outcome.refused, 'STALE_EPOCH', `round ${left.size}, before write ${before}`);
+        assert.equal(
+          outcome.refused,
+          'STALE_EPOCH',
+          `round ${takenOver.size}, before write ${before}`,
+        );
         refused += 1;
       }
     }
-    await endAll(test, left.keys());
+    await endAll(test, takenOver.keys());
     await Promise.all(workers.map((worker) => worker.stop()));
-    const changed = [...left].filter(([runId, rows]) => database.rows(runId) !== rows);
+    const changed = [...takenOver].filter(([runId, rows]) => database.rows(runId) !== rows);
     assert.deepEqual(changed, [], 'rows that changed after the thaw');
     database.close();
     return {
-      'runs taken over': left.size,
+      'runs taken over': takenOver.size,
       'runs changed after the thaw': changed.length,
       'writes attempted after the thaw': attempted,
       'writes refused after the thaw': refused,
-      ...checkEffects(test, [...left.keys()]),
+      ...checkEffects(test, [...takenOver.keys()]),
     };
   } finally {
     for (const worker of workers) worker.kill();

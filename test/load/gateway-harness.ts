@@ -165,7 +165,7 @@ export class GatewayHarness {
 
   /**
    * The number of destructive calls with a recorded intent and no recorded outcome, read from the gateway's
-   * database. Every start of the gateway settles the calls that it finds.
+   * database. After a restart, the gateway records an unknown outcome for each of these calls.
    */
   inFlight(): number {
     const file = new DatabaseSync(join(this.dir, 'tool-gateway.db'), { readOnly: true });

@@ -12,7 +12,7 @@ const POINTS = ['sent', 'begun', 'worked', 'answered'] as const;
 /** The calls that are in flight at each kill. */
 const TOOLS = ['pay', 'pay', 'pay', 'charge', 'lookup'] as const;
 
-/** Valid outcomes by tool; a call that was killed before its intent is executed on the retry. */
+/** Valid outcomes by tool; if the gateway is killed before it records the intent, the retry executes the call. */
 const OUTCOMES: Readonly<Record<string, readonly CallStatus[]>> = {
   pay: [CallStatus.OK, CallStatus.REFUSED, CallStatus.UNKNOWN],
   charge: [CallStatus.OK],

@@ -13,7 +13,7 @@ describe('the meter in its own process', () => {
   });
   afterAll(() => harness.close());
 
-  it('sends at most the concurrent calls that the cap covers, and reserves nothing at the end (EM-3)', async () => {
+  it('sends only as many concurrent calls as the cap covers, and leaves nothing reserved (EM-3)', async () => {
     const figures = await meterCap(harness, { calls: 100 });
     expect(figures).toMatchObject({
       'most calls that reached the provider': 50,

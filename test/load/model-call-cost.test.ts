@@ -13,7 +13,7 @@ const CALLS = 40;
  * mark it as delivered; the other statements are those of the meter.
  */
 const BUDGET = { 'select calls': 2, 'insert calls': 3, 'update calls': 1 };
-/** Matches the queries that agent-proxy executes in each call when they are built instead of prepared. */
+/** Matches the queries that agent-proxy makes for every call, if they are built instead of prepared. */
 const OF_EACH_CALL = /^built: .*"(calls|agents)"( where | \().*"instance"/;
 
 it('makes a model call through agent-proxy with few statements, all of them prepared (AP-2, CO-1)', async () => {

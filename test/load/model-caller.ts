@@ -26,14 +26,14 @@ process.send?.('ready');
 // kill -9 ends this process, so the compile cache is written now.
 flushCompileCache();
 
-async function answer({ address, serviceToken, ...order }: ModelRequest): Promise<void> {
+async function answer({ address, serviceToken, ...call }: ModelRequest): Promise<void> {
   const models = createRpcClient(ModelService, {
     address,
     telemetry: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }),
     serviceToken: async () => serviceToken,
   });
-  const { agentToken, slotGrant, epoch } = order;
-  const { message, replayed, attempts } = await generate(models, order, {
+  const { agentToken, slotGrant, epoch } = call;
+  const { message, replayed, attempts } = await generate(models, call, {
     agentToken,
     slotGrant,
     epoch,

@@ -15,8 +15,8 @@ const CONCURRENCY = 12;
 const BACKGROUND_CALLS = 10;
 
 /**
- * Saturates a model with one slot with calls of a CRITICAL and a NORMAL agent (SUP-3). The provider should receive
- * these calls in the ratio of the weights, and BACKGROUND calls once both agents are idle.
+ * Saturates a model that has one slot with calls of a CRITICAL and a NORMAL agent (SUP-3). The provider should receive
+ * these calls in the ratio of the weights, and BACKGROUND calls only when both agents are idle.
  */
 export async function modelShare(harness: MeterHarness, { calls }: { readonly calls: number }) {
   const { models } = await harness.running();
@@ -57,7 +57,7 @@ export async function modelShare(harness: MeterHarness, { calls }: { readonly ca
     .requests()
     .map(({ request_id }) => names.get(request_id ?? ''))
     .filter((name) => name !== undefined);
-  // Ignores the requests after the last call of either agent, because the other agent gets every slot from then on.
+  // Ignores the requests after the first agent has finished, because the other agent then gets the slot every time.
   const end = Math.min(order.lastIndexOf('critical'), order.lastIndexOf('normal'));
   const saturation = order.slice(order.indexOf('critical'), end);
   const count = (name: Name): number => saturation.filter((other) => other === name).length;

@@ -45,7 +45,8 @@ const INPUTS = new Map<string, DescMessage>(
   ),
 );
 
-const waiting: string[] = [];
+/** Hold points that are not yet assigned to a run. */
+const unassignedStops: string[] = [];
 /** The hold point of each run. */
 const stops = new Map<string, string | undefined>();
 /** Call ids by run and method; a retry has the same id. */
@@ -99,7 +100,7 @@ function callOf(path: string, request: Buffer): { runId: string; call: string } 
   const runId = textAt(message, ['runId']);
   const id = textAt(message, ['requestId', 'orderId', 'callId']);
   if (runId === undefined || id === undefined) return undefined;
-  if (!stops.has(runId)) stops.set(runId, waiting.shift());
+  if (!stops.has(runId)) stops.set(runId, unassignedStops.shift());
   const method = path.slice(path.lastIndexOf('.') + 1).replace('/', '.');
   const seen = ids.get(`${runId} ${method}`) ?? [];
   ids.set(`${runId} ${method}`, seen);
@@ -122,7 +123,7 @@ function textAt(value: JsonValue, names: readonly string[]): string | undefined 
 }
 
 process.on('message', (command: HoldCommand) => {
-  waiting.push(...command.stops);
+  unassignedStops.push(...command.stops);
 });
 
 // Without the parent process, no process would end this one.

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { orderKills } from './orders.ts';
 
 // `npm run load -- order-kills` also kills the platform at random moments.
-it('completes every order when the platform is killed at each of its steps, with one child and no leaked resource (SUP-8, SUP-9)', async () => {
+it('completes every order when the platform is killed at each step of the order, with one child and no leaked resource (SUP-8, SUP-9)', async () => {
   const figures = await orderKills({});
   const points = figures['kill points'];
   expect(points).toBeGreaterThan(0);

@@ -50,8 +50,8 @@ export async function overload({
       return performance.now() - startedAt;
     };
     for (let number = 0; number < WARM_UP; number += 1) await run();
-    // Measured first, because a tenant may keep the number of in-flight runs that it had recently. A rejection fails
-    // the test.
+    // Measured first, well before the overload, because the supervisor accepts as many runs in flight as the tenant
+    // recently had. A rejection fails the test.
     const crowded = crowd === 0 ? 0 : await capacityOf(run, crowd, capacityMs);
     const unloaded: number[] = [];
     const measureUnloaded = async () => {
@@ -59,7 +59,7 @@ export async function overload({
     };
     await measureUnloaded();
     const perSecond = await capacityOf(run, CONCURRENCY, capacityMs);
-    const halts = haltWhile(harness);
+    const halts = haltRepeatedly(harness);
     const flood = await openLoop(harness, perSecond * times, overloadMs);
     const haltMs = await halts.end();
     // Measured before and after the overload, so that other programs on the machine affect both figures alike.
@@ -80,10 +80,10 @@ export async function overload({
         'accepted runs': flood.accepted,
         'accepted runs that ended': flood.endedMs.length,
         'rejected starts': flood.rejected,
-        'p50, p99 without load, ms': middleAndTail(unloaded),
-        'p50, p99 under overload, ms': middleAndTail(flood.endedMs),
+        'p50, p99 without load, ms': p50AndP99(unloaded),
+        'p50, p99 under overload, ms': p50AndP99(flood.endedMs),
         'p99 under overload / without load': slowdown.toFixed(2),
-        'p50, p99 of Halt under overload, ms': middleAndTail(haltMs),
+        'p50, p99 of Halt under overload, ms': p50AndP99(haltMs),
       },
     };
   } finally {
@@ -177,7 +177,7 @@ async function openLoop(harness: StepsHarness, perSecond: number, forMs: number)
  * Repeatedly halts and resumes a tenant without runs; `end` stops this and resolves with the response times of the
  * halts.
  */
-function haltWhile({ client }: StepsHarness): { end(): Promise<number[]> } {
+function haltRepeatedly({ client }: StepsHarness): { end(): Promise<number[]> } {
   const answered: number[] = [];
   let isOver = false;
   const repeat = async (): Promise<void> => {
@@ -209,6 +209,6 @@ function quantileOf(times: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
 }
 
-function middleAndTail(times: readonly number[]): string {
+function p50AndP99(times: readonly number[]): string {
   return `${quantileOf(times, 0.5).toFixed(0)}, ${quantileOf(times, 0.99).toFixed(0)}`;
 }

@@ -127,15 +127,15 @@ async function haltRun(
 }
 
 /** Ignores the rejection of a cancel or halt of a run that has ended. */
-async function ignoreEnded(order: Promise<unknown>): Promise<void> {
+async function ignoreEnded(call: Promise<unknown>): Promise<void> {
   try {
-    await order;
+    await call;
   } catch (error) {
     if (!isWritError(error) || error.kind !== 'failed_precondition') throw error;
   }
 }
 
-/** The agent whose run ended with this event; none for other events. */
+/** Returns the instance of the agent that ended with this event; empty for other events. */
 function endedAgent({ entry }: RunEvent): string[] {
   const isEnd = entry.case === 'hook' && entry.value.type === HookEventType.RUN_END;
   return isEnd ? [entry.value.agent?.instance ?? ''] : [];

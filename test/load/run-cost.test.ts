@@ -51,22 +51,22 @@ async function expectWithin(
   expect(Math.min(commits, statements, calls, signs)).toBeGreaterThan(1);
 }
 
-async function started(options: HarnessOptions): Promise<StepsHarness> {
+async function startHarness(options: HarnessOptions): Promise<StepsHarness> {
   const harness = await startCounted(options);
   onTestFinished(() => harness.close());
   return harness;
 }
 
-describe('commits, statements, calls and signatures of a run are no more than recorded', () => {
+describe('commits, statements, calls and signatures of a run are within the budgets', () => {
   it('in a two-step run, a handoff and an escalation (CO-1)', async () => {
-    const harness = await started({ counts: [1], agents: [LEAD, ASKER] });
+    const harness = await startHarness({ counts: [1], agents: [LEAD, ASKER] });
     await expectWithin('two-step run', harness, ['counter-1']);
     await expectWithin('handoff', harness, ['lead']);
     await expectWithin('escalation', harness, ['asker']);
   });
 
   it('in a refund with four steps (CO-1)', async () => {
-    const harness = await started({ counts: [], example: 'refund-desk' });
+    const harness = await startHarness({ counts: [], example: 'refund-desk' });
     await expectWithin('refund', harness, ['refund-worker', 'sim-auto-1000']);
   });
 });

@@ -2,7 +2,7 @@ import { newId } from '@writ/kernel';
 import { followRun, readHuman } from '@writ/platform/terminal';
 import { type HarnessOptions, StepsHarness } from './steps/steps-harness.ts';
 
-/** How long the polls of an idle platform are observed: longer than the interval of the slowest one. */
+/** How long the polls of an idle platform are observed: longer than the longest poll interval. */
 const IDLE_MS = 6_000;
 
 /** The cost of a run. */
@@ -41,7 +41,7 @@ export async function startCounted(
   }
 }
 
-/** Starts a run of an agent, approves its requests, and resolves with its stop reason. */
+/** Starts a run of an agent, approves every escalated action, and resolves with the stop reason of the run. */
 export async function completeRun(
   { client }: StepsHarness,
   agent: string,
@@ -50,7 +50,7 @@ export async function completeRun(
   const start = { requestId: newId('req'), agent, goal: 'Refund user 42.', model };
   const { run } = await client.runs.startRun(start);
   const human = readHuman('approve', () => {
-    throw new Error('The answer is given.');
+    throw new Error('The run must not ask at a terminal.');
   });
   const ended = await followRun(client, run?.runId ?? '', human, {
     onEvent: () => undefined,
@@ -71,11 +71,11 @@ export async function countCost(
   run: () => Promise<unknown>,
 ): Promise<CountedCost> {
   for (let n = 0; n < warmUp; n += 1) await run();
-  const counted: Taken[] = [];
+  const counted: CountedWork[] = [];
   for (let n = 0; n < runs; n += 1) {
-    const before = await taken(harness);
+    const before = await readWork(harness);
     await run();
-    const after = await taken(harness);
+    const after = await readWork(harness);
     counted.push({
       cost: difference(before.cost, after.cost),
       byTable: difference(before.byTable, after.byTable),
@@ -100,13 +100,13 @@ export async function countCost(
   };
 }
 
-/** The work of a platform since its start. */
-interface Taken {
+/** The work of a platform, since its start or during a run. */
+interface CountedWork {
   readonly cost: Cost;
   readonly byTable: Readonly<Record<string, number>>;
 }
 
-async function taken(harness: StepsHarness): Promise<Taken> {
+async function readWork(harness: StepsHarness): Promise<CountedWork> {
   const { work, hops } = await harness.counters();
   if (work === undefined) throw new Error('The platform does not count its work.');
   // Excludes calls to the model provider, which also have client spans, and ListTools and ReportReceipts, whose number

@@ -10,7 +10,7 @@ const MB = 1_048_576;
 
 /** Options of {@link runMemory}. */
 export interface RunMemoryOptions {
-  /** Number of runs before the first measurement, which fill caches and other one-time allocations. */
+  /** Number of runs before the first measurement; these runs fill caches and make one-time allocations. */
   readonly before: number;
   /** Runs in total. */
   readonly runs: number;

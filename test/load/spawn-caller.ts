@@ -7,7 +7,7 @@ import { createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 
 /** The acquires of one client. */
-export interface SpawnOrder {
+export interface SpawnRequest {
   readonly address: string;
   readonly serviceToken: string;
   readonly tenant: string;
@@ -25,14 +25,14 @@ export interface SpawnOutcome {
 }
 
 process.on('message', (message) => {
-  void acquireAll(message as SpawnOrder);
+  void acquireAll(message as SpawnRequest);
 });
 process.send?.('ready');
 // kill -9 ends this process, so the compile cache is written now.
 flushCompileCache();
 
-async function acquireAll(order: SpawnOrder): Promise<void> {
-  const { address, serviceToken, tenant, runId, children } = order;
+async function acquireAll(request: SpawnRequest): Promise<void> {
+  const { address, serviceToken, tenant, runId, children } = request;
   const client = createRpcClient(SpawnBudgetService, {
     address,
     telemetry: createTelemetry({ service: 'supervisor', logLevel: 'silent' }),

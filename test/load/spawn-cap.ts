@@ -8,7 +8,7 @@ import { Priority } from '@writ/kernel';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 import { type Caller, startCaller } from './caller.ts';
 import { SERVICE_MAINS, startProgram } from './program.ts';
-import type { SpawnOrder, SpawnOutcome } from './spawn-caller.ts';
+import type { SpawnOutcome, SpawnRequest } from './spawn-caller.ts';
 
 const TENANT = 'acme';
 const MAX_AGENTS = 20;
@@ -86,13 +86,13 @@ async function race(
     priority: priorityOf(index),
   }));
   const serviceToken = await supervisor.serviceToken('spawn-budget')();
-  const order = { address, serviceToken, ...run };
+  const request = { address, serviceToken, ...run };
   const answers = callers.map(
     (caller, turn) =>
       caller.send({
-        ...order,
+        ...request,
         children: children.filter((_, index) => index % CLIENTS === turn),
-      } satisfies SpawnOrder) as Promise<SpawnOutcome[] | undefined>,
+      } satisfies SpawnRequest) as Promise<SpawnOutcome[] | undefined>,
   );
   let racing = true;
   let mostHeld = 0;

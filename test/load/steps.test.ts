@@ -7,6 +7,6 @@ it('takes three RPCs, one model request and at most six commits per governed ste
   expect(modelRequests).toBe(1);
   const { worker, ...services } = commits;
   expect(services).toEqual({ Generate: 2, ReviewAction: 1, CallTool: 2 });
-  // The step boundary can share a later required commit, so the worker makes at most one commit per step.
+  // The worker can record the step boundary in a later required commit, so it makes at most one commit per step.
   expect(worker).toBeLessThanOrEqual(1);
 }, 60_000);

@@ -7,7 +7,7 @@ import { type MeterHarness, TENANT } from './meter-harness.ts';
 
 /**
  * Aborts streams (EM-8, EM-9): the connection to the provider closes at once, long before the answer would
- * end, and a settled entry with an estimate remains. Measures the latency until the provider sees the abort.
+ * end, and the meter settles an estimate on the tab. Measures the latency until the provider sees the abort.
  */
 export async function streamAbort(harness: MeterHarness, { times }: { readonly times: number }) {
   const { models, tabs } = await harness.running();

@@ -48,7 +48,7 @@ export class WorkerDatabase {
   rows(runId: string): string {
     const rows = (table: string) =>
       this.#database.prepare(`SELECT * FROM ${table} WHERE run_id = ?`).all(runId);
-    // The outbox only grows because no consumer is connected.
+    // No consumer is connected, so no row is deleted from the outbox.
     const events = this.#database.prepare('SELECT * FROM outbox').all();
     const runEvents = events.filter((event) => String(event.subject).includes(runId));
     return JSON.stringify([...TABLES.map(rows), runEvents], (_, value: unknown) =>

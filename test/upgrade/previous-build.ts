@@ -13,7 +13,7 @@ const REPOSITORY = resolve(import.meta.dirname, '../..');
  */
 export const PREVIOUS_COMMIT = '02535d61c93d843dbe2d8a20074a467b80f829f0';
 
-/** A source tree of another commit that can run. */
+/** A runnable source tree of another commit. */
 export interface PreviousBuild {
   readonly folder: string;
   /** The commit. */

@@ -41,11 +41,12 @@ export async function rollingUpgrade(options: RollingUpgradeOptions): Promise<Ro
   const env = { WRIT_WORKER_LEASE_TTL: '2s' };
   const platform = await startDistributedPlatform({ build: from, env });
   try {
-    const patient: string[] = [];
-    for (let run = 0; run < waiting; run += 1) patient.push(await start(platform, 'escalate-1200'));
-    for (const runId of patient) await untilSuspended(platform, runId);
+    const waitingRuns: string[] = [];
+    for (let run = 0; run < waiting; run += 1)
+      waitingRuns.push(await start(platform, 'escalate-1200'));
+    for (const runId of waitingRuns) await untilSuspended(platform, runId);
     log(`${waiting} runs wait for a person`);
-    const runIds = [...patient];
+    const runIds = [...waitingRuns];
     const replicas = CORE_SERVICES.flatMap((service) =>
       platform.replicas.filter((replica) => replica.service === service),
     );
@@ -57,7 +58,7 @@ export async function rollingUpgrade(options: RollingUpgradeOptions): Promise<Ro
       await replica.start(to);
       log(`${replica.name} runs the new build; ${runIds.length} runs started`);
     }
-    await Promise.all(patient.map((runId) => approve(platform, runId)));
+    await Promise.all(waitingRuns.map((runId) => approve(platform, runId)));
     const outcomes = await Promise.all(runIds.map((runId) => problemOf(platform, runId)));
     const crashes = platform.replicas.flatMap((replica) => replica.crashes);
     return { runs: runIds.length, problems: [...outcomes.filter((one) => one !== ''), ...crashes] };

@@ -13,7 +13,7 @@ export interface ModelCounts {
   readonly first: number;
   /** Requests with the result of a tool. */
   readonly second: number;
-  /** The highest count of calls in a result of the tool. */
+  /** The highest call count in the tool results. */
   readonly toolCalls: number;
 }
 

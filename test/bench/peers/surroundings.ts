@@ -17,7 +17,7 @@ export interface Surroundings extends PeerSurroundings {
 const DURABLE = { fsync: 'on', full_page_writes: 'on', shared_buffers: '128MB' };
 
 /**
- * Starts the model and, when it is installed, a PostgreSQL server with fsync.
+ * Starts the model and, if PostgreSQL is installed, a PostgreSQL server with fsync.
  * @param packages folder whose node_modules has the packages of the peers
  */
 export async function startSurroundings(packages: string): Promise<Surroundings> {

@@ -20,7 +20,7 @@ export const HOSTILE_KINDS: readonly Kind[] = [
         what: `flood: ${name}`,
         targets: ['flood'],
         begin: async () => {
-          // The replica may be down, or close the connection.
+          // The attack fails if the replica is down or closes the connection.
           end = await start(attacker.target(choose)).catch(() => end);
         },
         end: () => end(),

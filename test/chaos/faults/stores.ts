@@ -22,7 +22,7 @@ export const STORE_KINDS: readonly Kind[] = [
       otherStore(platform, choose, 'restored', 'went back in time', async (service) => {
         await copySchema(platform, service);
         const [first] = replicasOf(platform, service);
-        // Every start writes a new marker to the database, so the copy is now out of date.
+        // Every start raises the mark in the database, so the copy now has a lower mark.
         if (first !== undefined) await markAgain(first);
       }),
   },

@@ -4,7 +4,7 @@ const LIVE = ['PENDING', 'RUNNING', 'WAITING_FOR_INPUT', 'SUSPENDED', 'PARKED', 
 
 export const oneTerminalState: Invariant = {
   holds:
-    'every started run ends exactly once, and each of its agents publishes RUN_END once (RT-4, AG-7, HK-1)',
+    'every started run ends exactly once, with one RUN_END event for each of its agents (RT-4, AG-7, HK-1)',
   violations: async ({ platform, load }) => {
     const runs = await platform.rows(
       'supervisor',

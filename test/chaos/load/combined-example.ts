@@ -66,7 +66,7 @@ function withHostile(file: keyof typeof MERGE, merged: Data, url: string): Data 
   return { ...merged, ...Object.fromEntries(added) };
 }
 
-/** Raises the limit on active time, because faults take time; only a wrong clock makes an agent exceed it. */
+/** Raises the limit on active time, because faults delay agents; only a wrong clock makes an agent exceed it. */
 function relax(agent: Data): void {
   if (agent.budget !== undefined) {
     agent.budget = { ...(agent.budget as Data), max_seconds: MAX_SECONDS };

@@ -85,9 +85,7 @@ export class Load {
       this.started.push({ job: PATIENT, runId });
       this.patient.push(runId);
       await this.#untilSuspended(client, runId);
-      this.#followBeside(
-        this.#released.promise.then(() => this.#follow(client, runId, this.#signal)),
-      );
+      this.#addWatch(this.#released.promise.then(() => this.#follow(client, runId, this.#signal)));
     }
   }
 
@@ -122,7 +120,7 @@ export class Load {
         const runId = run?.runId ?? '';
         this.#count('accepted');
         this.started.push({ job: FLOODED, runId });
-        this.#followBeside(this.#follow(client, runId, this.#signal));
+        this.#addWatch(this.#follow(client, runId, this.#signal));
       } catch (error) {
         if (!isWritError(error)) throw error;
         this.#count(error.reason);
@@ -135,10 +133,10 @@ export class Load {
     this.flooded.set(outcome, (this.flooded.get(outcome) ?? 0) + 1);
   }
 
-  #followBeside(followed: Promise<void>): void {
+  #addWatch(watch: Promise<void>): void {
     // drive() reports the failure.
-    followed.catch(() => undefined);
-    this.#others.push(followed);
+    watch.catch(() => undefined);
+    this.#others.push(watch);
   }
 
   async #run(

@@ -79,14 +79,14 @@ export async function manyTenants(options: ManyTenantsOptions) {
   }
 }
 
-/** Tenants of {@link hotTenant}, and the start rate of the others together, which is also that of the hot tenant. */
+/** Tenants of {@link hotTenant}; `perSecond` is the start rate of the hot tenant, and also of the others together. */
 interface HotTenantLoad {
   readonly names: readonly string[];
   readonly client: (tenant: string) => WritClient;
   readonly perSecond: number;
 }
 
-/** Measures the steps of the other tenants without and with a hot tenant in turns. */
+/** Measures the steps of the other tenants alternately without and with a hot tenant. */
 async function hotTenant(
   platform: DistributedPlatform,
   { names, client, perSecond }: HotTenantLoad,
@@ -108,7 +108,7 @@ async function hotTenant(
       startRuns(others, perSecond, roundMs),
       isHot ? startRuns(() => client(HOT), perSecond, roundMs) : undefined,
     ]);
-    await untilNoneRuns(platform);
+    await untilAllRunsEnded(platform);
     return await medianStep(platform, from);
   };
   await stepMs(true);
@@ -184,7 +184,7 @@ async function startRuns(
   await Promise.all(starts);
 }
 
-async function untilNoneRuns(platform: DistributedPlatform): Promise<void> {
+async function untilAllRunsEnded(platform: DistributedPlatform): Promise<void> {
   await until(
     'every run to end',
     async () => {
@@ -203,7 +203,7 @@ async function assertAnswered(
   platform: DistributedPlatform,
   { tenants, runsPerTenant }: Pick<ManyTenantsOptions, 'tenants' | 'runsPerTenant'>,
 ): Promise<void> {
-  await untilNoneRuns(platform);
+  await untilAllRunsEnded(platform);
   const counts = await platform.rows(
     'supervisor',
     `select tenant, count(*)::int as runs, count(*) filter (where state = 'COMPLETED')::int as answered

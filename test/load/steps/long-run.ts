@@ -11,11 +11,11 @@ const SKIPPED_STEPS = 50;
 /** Maximum duration of a late step of the long run, relative to a step of the short run. */
 const MAX_RATIO = 1.5;
 /**
- * Maximum number of rows read to resume a run of any length: the first segment of the journal, the current segment of up to
- * 32 steps, and the stored turns in the context window.
+ * Maximum number of rows read to resume a run of any length: the first segment of the journal, the current segment of
+ * up to 32 steps, and the stored turns in the context window.
  */
 const MAX_ROWS_READ = 400;
-/** Turns of two checkpoints of 32 steps: a row of stored turns can begin this far before the first turn that is read. */
+/** Turns of two checkpoints of 32 steps: a row of stored turns can begin this far before the first turn to read. */
 const TURNS_PER_ROW = 128;
 /** The rows of the agent, its snapshot and its inbox. */
 const OTHER_ROWS = 3;
@@ -39,13 +39,13 @@ export async function longRun({ steps }: { readonly steps: number }) {
     let isShortActive = false;
     harness.model.onRequest = (limit, next) => {
       const now = performance.now();
-      const who = limit === SHORT_STEPS ? 'short' : 'long';
-      const took = now - lastAt[who];
-      lastAt[who] = now;
-      if (who === 'short' && next > SKIPPED_STEPS + 1) short.push(took);
-      if (who === 'long' && isShortActive) long.push(took);
-      if (who === 'long' && next === lateFrom) reachedLateSteps.resolve();
-      if (who === 'long' && next === steps - 20) reachedEnd.resolve();
+      const which = limit === SHORT_STEPS ? 'short' : 'long';
+      const took = now - lastAt[which];
+      lastAt[which] = now;
+      if (which === 'short' && next > SKIPPED_STEPS + 1) short.push(took);
+      if (which === 'long' && isShortActive) long.push(took);
+      if (which === 'long' && next === lateFrom) reachedLateSteps.resolve();
+      if (which === 'long' && next === steps - 20) reachedEnd.resolve();
     };
     const runId = await harness.startRun(steps, 'the long run');
     await reachedLateSteps.promise;
@@ -83,7 +83,7 @@ export async function longRun({ steps }: { readonly steps: number }) {
   }
 }
 
-/** Returns an upper estimate of the rows that the worker reads to resume a run, and the number of rows of its journal. */
+/** Returns an upper estimate of the rows that the worker reads to resume a run, and the number of its journal rows. */
 function rowsToResume(dataDir: string, runId: string): { read: number; journal: number } {
   const database = new DatabaseSync(join(dataDir, 'agent-worker.db'), { readOnly: true });
   const count = (from: string): number =>

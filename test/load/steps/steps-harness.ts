@@ -25,7 +25,7 @@ export interface Counters {
   readonly work?: Work;
   /** Resident memory, bytes. */
   readonly rss: number;
-  /** Used heap, bytes; after a collection when asked for `heap` with `--expose-gc`. */
+  /** Used heap, bytes; with the flag `--expose-gc`, `counters('heap')` collects garbage first. */
   readonly heap: number;
   /** CPU time since the start, milliseconds. */
   readonly cpuMs: number;

@@ -25,7 +25,7 @@ export async function createBareStep(
   stores: BaselineStores,
   telemetry: Telemetry,
 ): Promise<() => Promise<void>> {
-  const works = { ...stores, model: bareQuestion(folder) };
+  const operations = { ...stores, model: bareQuestion(folder) };
   const clients: ClosableRpcClient<typeof KeyService>[] = [];
   for (const [service, waits] of Object.entries(CALLS)) {
     const server = await createRpcServer({
@@ -34,7 +34,7 @@ export async function createBareStep(
       routes: [
         route(KeyService, {
           getKeys: async () => {
-            for (const what of waits) await works[what]();
+            for (const operation of waits) await operations[operation]();
             return { service };
           },
         }),

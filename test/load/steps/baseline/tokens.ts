@@ -10,7 +10,7 @@ export interface Tokens {
   readonly receipt: string;
 }
 
-/** The tokens are not verified. */
+/** Arbitrary, because the tokens are not verified. */
 const TTL_MS = 60_000;
 /** The tool that every step calls. */
 export const TOOL = 'count';
@@ -23,9 +23,9 @@ export async function createTokens(
   { tenant, runId, sessionId, agent }: Counter,
 ): Promise<Tokens> {
   const call = { tenant, runId, agent, callId: 'op-3', tool: TOOL };
-  const of = { ...call, definitionDigest: ANY_DIGEST, argsSha256: ANY_DIGEST };
-  const order = {
-    ...of,
+  const callClaims = { ...call, definitionDigest: ANY_DIGEST, argsSha256: ANY_DIGEST };
+  const writClaims = {
+    ...callClaims,
     decisionId: newId('dec'),
     policyVersion: ANY_DIGEST,
     executedFrom: 'original',
@@ -35,7 +35,7 @@ export async function createTokens(
     sessionId,
   };
   const receiptClaims = {
-    ...of,
+    ...callClaims,
     writId: newId('writ'),
     status: CallStatus.OK,
     resultSha256: ANY_DIGEST,
@@ -47,7 +47,7 @@ export async function createTokens(
     step: 1,
   };
   const [writ, receipt] = await Promise.all([
-    mintWrit(supervisor, order, TTL_MS),
+    mintWrit(supervisor, writClaims, TTL_MS),
     mintReceipt(gateway, receiptClaims),
   ]);
   return { writ: writ.token, receipt: receipt.token };
