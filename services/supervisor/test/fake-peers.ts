@@ -99,7 +99,10 @@ export class FakePeers {
   /** Replaces the answer of a method. */
   answer<M extends DescMethod>(
     method: M,
-    handle: (request: MessageShape<M['input']>, call: CallContext) => MessageInitShape<M['output']>,
+    handle: (
+      request: MessageShape<M['input']>,
+      call: CallContext,
+    ) => MessageInitShape<M['output']> | Promise<MessageInitShape<M['output']>>,
   ): void {
     this.#answers.set(method, handle as Answer);
   }

@@ -45,21 +45,29 @@ export async function setCaps(
     resource: requestsOf(request),
   };
   await transact(context, (tx) => recordRequest(tx, change), touched);
-  const id = derivedId('req', person.tenant, subject, METHOD, requestId);
-  const { balance } = await context.peers.executionMeter.setCaps({
-    requestId: id,
-    tenant,
-    level,
-    sessionId,
-    runId,
-    ...(given && { caps: given }),
-    setBy: subject,
-  });
-  if (runId !== '' && balance !== undefined) {
-    // The meter ignores a repeated request, so its response can contain the caps of a later request; the caps of
-    // the response are recorded.
+  const callId = derivedId('req', person.tenant, subject, METHOD, requestId);
+  const setInMeter = () =>
+    context.peers.executionMeter.setCaps({
+      requestId: callId,
+      tenant,
+      level,
+      sessionId,
+      runId,
+      ...(given && { caps: given }),
+      setBy: subject,
+    });
+  let { balance } = await setInMeter();
+  if (runId === '') return balance;
+  // The meter ignores a repeated request, so its response can contain the caps of a later request. The caps are read
+  // again after they are recorded, because requests may be recorded in another order than the meter executed them.
+  let recorded: string | undefined;
+  while (balance !== undefined) {
     const enforced = budgetFrom(balance.limit, 'balance.limit');
-    await transact(context, (tx) => recordEnforced(tx, change, id, enforced), touched);
+    const text = budgetToJson(enforced);
+    if (text === recorded) break;
+    await transact(context, (tx) => recordEnforced(tx, change, callId, enforced), touched);
+    recorded = text;
+    ({ balance } = await setInMeter());
   }
   return balance;
 }
@@ -88,15 +96,16 @@ async function recordRequest({ trx, at }: Tx, change: CapChange): Promise<void> 
   }
 }
 
-/** Records caps of a run that the meter enforces, once for each request. */
+/** Records caps of a run that the meter enforces; emits one event for each request. */
 async function recordEnforced(
   { trx, at, context }: Tx,
   { tenant, runId, request }: CapChange,
   callId: string,
   caps: ExecutionBudget,
 ): Promise<void> {
-  const enforced = { ...request, method: `${METHOD}/enforced` };
-  if (!(await rememberRequest(trx, enforced, at))) return;
   const scope = await recordRunCaps(trx, { tenant, runId }, caps);
-  if (scope !== undefined) await context.events.budgetChanged(trx, { ...scope, callId }, at);
+  const enforced = { ...request, method: `${METHOD}/enforced` };
+  const isFirst = await rememberRequest(trx, enforced, at);
+  if (scope === undefined || !isFirst) return;
+  await context.events.budgetChanged(trx, { ...scope, callId }, at);
 }
