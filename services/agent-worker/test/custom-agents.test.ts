@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { AgentKind, PreemptionHandling } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AGENT, type ManifestFields, RUN, TENANT } from './delivery.ts';
@@ -163,6 +163,55 @@ describe('an agent in TypeScript', () => {
     await world.until('COMPLETED');
     expect(answerOf(world)).toBe('2: 4');
     expect(world.meter.paid).toHaveLength(4);
+  });
+
+  it('remembers turns that it set before the checkpoint from which it resumes (RT-1, AG-8)', async () => {
+    const world = await startWorld(() => 'unused');
+    const source = `async run(agent, { goal }) {
+      const restored = await agent.restore();
+      if (restored === undefined) {
+        agent.remember([{ role: 'user', text: goal }]);
+        agent.checkpoint({ state: 'waiting' });
+      }
+      const earlier = await agent.recall();
+      await agent.sleepUntilSignal('${WAIT}');
+      return earlier.map(({ text }) => text).join();
+    }`;
+    await world.startWorker({ agentModules: [moduleOf(source)] });
+    for (const runId of [RUN, 'run-2']) {
+      await world.deliver({ runId, manifest: CUSTOM });
+      await world.until('SUSPENDED', runId);
+      await wake(world, runId);
+      await world.until('COMPLETED', runId);
+    }
+    expect(answerOf(world, 'run-2')).toBe('Refund the annual plan of user 42.');
+  });
+
+  it('proposes a draft that it set before the checkpoint from which it resumes (RT-1, SB-4)', async () => {
+    const world = await startWorld(() => 'unused');
+    const source = `async run(agent) {
+      const restored = await agent.restore();
+      if (restored === undefined) {
+        agent.draft('Half of the answer.');
+        agent.checkpoint({ state: 'waiting' });
+      }
+      await agent.sleepUntilSignal('${WAIT}');
+      return await agent.prompt({ text: 'Think.' });
+    }`;
+    await world.startWorker({ agentModules: [moduleOf(source)] });
+    await world.deliver({ manifest: { ...CUSTOM, onPreempt: PreemptionHandling.PARTIAL } });
+    await world.until('SUSPENDED');
+    const { reached, release } = world.faults.holdAt('before generate op-1');
+    await wake(world);
+    await reached;
+    const before = world.slots.renewals.length;
+    world.slots.set(RUN, 'PAUSED', { hint: true });
+    // Renewals are serialized: the worker processed the result of the first renewal before it sent the second.
+    const after = () => world.slots.renewals.slice(before).filter((line) => line.includes(RUN));
+    await expect.poll(() => after().length).toBeGreaterThan(1);
+    release();
+    await world.until('PAUSED');
+    expect(answerOf(world)).toBe('Half of the answer.');
   });
 });
 

@@ -12,7 +12,6 @@ import {
   type ModelReply,
   omitUndefined,
   type ReplyAnswer,
-  type RestoredAgent,
   type SpawnAnswer,
   type ToolAnswer,
 } from '@writ/kernel';
@@ -45,7 +44,7 @@ export function createCustomAgent(
       const { text, dataJson } = firstMessage(ctx, inbox);
       const refusals = new Refusals(ctx, 'tell_model');
       const task = { goal: text, data: objectIn(dataJson) };
-      const shared = { hasReplied: false };
+      const shared: SharedState = { hasReplied: false, remembered: undefined, draft: undefined };
       const answer = await definition.run(operationsOf(ctx, refusals, shared), task);
       if (shared.hasReplied || answer === undefined) return;
       const outcome = await ctx.reply(answer);
@@ -63,12 +62,31 @@ function objectIn(text: string): JsonObject {
 interface SharedState {
   /** Whether an approved answer has ended the agent. */
   hasReplied: boolean;
+  /** The turns of the latest `remember` and the text of the latest `draft`; every checkpoint stores both. */
+  remembered: readonly ChatTurn[] | undefined;
+  draft: string | undefined;
+}
+
+/** The state of a checkpoint. Replays that start from it do not repeat earlier calls of `remember` and `draft`. */
+interface SavedState {
+  readonly refusals: number;
+  readonly state: JsonValue;
+  readonly remembered?: readonly ChatTurn[];
+  readonly draft?: string;
 }
 
 /** Adapts a context to the operations of TypeScript agents. */
 function operationsOf(ctx: AgentContext, refusals: Refusals, shared: SharedState): AgentOperations {
   const { manifest, meta } = ctx;
   const { name, instance } = meta.agent ?? { name: manifest.name, instance: '' };
+  const remember = (turns: readonly ChatTurn[]) => {
+    shared.remembered = [...turns];
+    ctx.remember(shared.remembered);
+  };
+  const draft = (text: string) => {
+    shared.draft = text;
+    ctx.draft(() => text);
+  };
   return {
     tenant: meta.tenantId ?? '',
     runId: meta.runId,
@@ -94,10 +112,25 @@ function operationsOf(ctx: AgentContext, refusals: Refusals, shared: SharedState
       return outcome;
     },
     recall: () => ctx.recall(),
-    remember: (turns) => ctx.remember([...turns]),
-    restore: () => restore(ctx, refusals),
-    checkpoint: ({ state, ...items }) =>
-      ctx.checkpoint({ ...items, state: { refusals: refusals.count, state } }),
+    remember,
+    restore: async () => {
+      const restored = await ctx.restore();
+      if (restored === undefined) return undefined;
+      const saved = restored.state as SavedState;
+      refusals.restore(saved.refusals);
+      if (saved.remembered !== undefined) remember(saved.remembered);
+      if (saved.draft !== undefined) draft(saved.draft);
+      return { state: saved.state, items: restored.items as JsonValue[] };
+    },
+    checkpoint: ({ state, ...items }) => {
+      const { remembered, draft: text } = shared;
+      const saved = {
+        refusals: refusals.count,
+        state,
+        ...omitUndefined({ remembered, draft: text }),
+      };
+      ctx.checkpoint({ ...items, state: saved });
+    },
     emit: (item) => ctx.emit(manifest.outputTopic, item),
     follow: (topic, options) => ctx.follow(topic, options),
     sleepUntilSignal: (signal) => ctx.sleepUntilSignal(signal),
@@ -109,7 +142,7 @@ function operationsOf(ctx: AgentContext, refusals: Refusals, shared: SharedState
         ),
       ),
     step: (step, work, waitsFor) => ctx.step(step, work, waitsFor),
-    draft: (text) => ctx.draft(() => text),
+    draft,
     fail: (reason, detail) => ctx.stop({ stopReason: `error:${reason}`, phase: 'worker', detail }),
   };
 }
@@ -164,14 +197,6 @@ async function useTools(
   const outcomes = await nativeTools.use(ctx, toolUses, callId, refusals);
   for (const { refusal } of outcomes) if (refusal !== undefined) refusals.record(refusal);
   return { role: 'tool', results: outcomes.map(({ result }) => result) };
-}
-
-async function restore(ctx: AgentContext, refusals: Refusals): Promise<RestoredAgent | undefined> {
-  const restored = await ctx.restore();
-  if (restored === undefined) return undefined;
-  const saved = restored.state as { readonly refusals: number; readonly state: JsonValue };
-  refusals.restore(saved.refusals);
-  return { state: saved.state, items: restored.items as JsonValue[] };
 }
 
 async function callTool(
