@@ -1,4 +1,10 @@
-import { OverloadedError, UnavailableError } from '@writ/kernel';
+import {
+  DeadlineError,
+  OverloadedError,
+  PreconditionError,
+  UnavailableError,
+  type WritError,
+} from '@writ/kernel';
 import { expect, it } from 'vitest';
 import { httpErrorOf } from './http-error.ts';
 import { mcpErrorOf } from './mcp-error.ts';
@@ -19,4 +25,21 @@ it('sends Retry-After for errors that clients should retry, but not for OPEN_RUN
   expect(retryAfter(unreachable)).toEqual({ model: '1', mcp: '1' });
   const runs = new OverloadedError('OPEN_RUNS_LIMIT', 'This agent key has 10 open runs.');
   expect(httpErrorOf(runs).headers).toEqual({ 'x-should-retry': 'false' });
+});
+
+it.each<[WritError, number]>([
+  [new PreconditionError('HALTED', 'The run is halted.'), 403],
+  [new OverloadedError('BUDGET_EXHAUSTED', 'No budget is left.'), 402],
+  [new OverloadedError('BUDGET_EXHAUSTED', 'No budget is left.', { level: 'tenant_day' }), 429],
+  [new OverloadedError('OPEN_RUNS_LIMIT', 'This agent key has 10 open runs.'), 429],
+  [new PreconditionError('PROVIDER_ERROR', 'The provider failed.'), 502],
+  [new DeadlineError('LLM_TIMEOUT', 'The provider did not answer.'), 504],
+])('sends status 400 to Codex for the final error $reason (AP-2)', (error, status) => {
+  expect(httpErrorOf(error).status).toBe(status);
+  expect(httpErrorOf(error, 'codex_cli_rs/0.169.0 (Linux)').status).toBe(400);
+});
+
+it('sends Codex the status of an error that it should retry (AP-2)', () => {
+  const error = new UnavailableError('STORE_UNREACHABLE', 'The database does not answer.');
+  expect(httpErrorOf(error, 'codex_cli_rs/0.169.0 (Linux)').status).toBe(503);
 });

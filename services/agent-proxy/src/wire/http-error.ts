@@ -2,8 +2,7 @@ import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
 
 /**
  * An error as an HTTP response. Its status and its header x-should-retry make clients stop after one request when the
- * error is final (AP-2). Codex stops only after status 400, which replaces the statuses 402 and 403 of final errors for
- * Codex.
+ * error is final (AP-2). Codex stops only after status 400, so all final errors have this status for Codex.
  */
 export interface HttpError {
   readonly status: number;
@@ -102,11 +101,10 @@ const OF_TENANT: Shape = {
 export function httpErrorOf(thrown: unknown, userAgent = ''): HttpError {
   const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
   const { status, type, code, shouldRetry } = shapeOf(error);
-  const isFinal = shouldRetry === false && [402, 403].includes(status);
   const isLater = shouldRetry !== false && [429, 503].includes(status);
   const retryAfterMs = Number(error.metadata.retry_after_ms ?? (isLater ? 1_000 : 0));
   return {
-    status: isFinal && /^codex/i.test(userAgent) ? 400 : status,
+    status: shouldRetry === false && /^codex/i.test(userAgent) ? 400 : status,
     headers: {
       ...(shouldRetry !== undefined && { 'x-should-retry': String(shouldRetry) }),
       ...(retryAfterMs > 0 && { 'retry-after': String(Math.ceil(retryAfterMs / 1_000)) }),
