@@ -105,3 +105,44 @@ it('refuses the first request above the cap, which the SDK does not retry, and e
   expect(model.requests).toHaveLength(2);
   expect(await stopReasonOf(test, runId)).toBe('budget_exhausted:turns');
 });
+
+it.each<[string, object, object, string]>([
+  [
+    'a custom tool',
+    { tools: [{ type: 'custom', custom: { name: 'shell' } }] },
+    { tool_calls: [{ id: 'call_1', type: 'custom', custom: { name: 'shell', input: 'ls -l' } }] },
+    'tool_calls',
+  ],
+  [
+    'a deprecated function',
+    { functions: [{ name: 'look_up', parameters: { type: 'object' } }] },
+    { function_call: { name: 'look_up', arguments: '{"id":"7"}' } },
+    'function_call',
+  ],
+])(
+  'answers a repeated request from the record with the call of %s (AP-2, EM-7)',
+  async (_, fields, called, finish) => {
+    const message = { role: 'assistant', content: null, ...called };
+    const usage = { prompt_tokens: 30, completion_tokens: 5, total_tokens: 35 };
+    const model = await scriptedModel((_request, response) => {
+      const choices = [{ index: 0, message, finish_reason: finish }];
+      const envelope = { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'm' };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ ...envelope, choices, usage }));
+    });
+    const test = await proxyPlatform(model);
+    const { openai } = await startExternalRun(test);
+    const body = { model: ALIAS, messages: [...HELLO], ...fields };
+    const ask = async () => {
+      const { data, response } = await openai.chat.completions
+        .create(body, { headers: { 'Idempotency-Key': 'k_1' } })
+        .withResponse();
+      const [choice] = data.choices;
+      return { replayed: response.headers.get('x-writ-replayed'), choice };
+    };
+    const choice = { message, finish_reason: finish };
+    expect(await ask()).toMatchObject({ replayed: null, choice });
+    expect(await ask()).toMatchObject({ replayed: 'true', choice });
+    expect(model.requests).toHaveLength(1);
+  },
+);

@@ -1,4 +1,5 @@
 import { Dialect as ContractDialect, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import { type Fields, fieldsOf, listOf } from '@writ/kernel';
 import { openAiError } from '../http-error.ts';
 import { type Dialect, partsOf, type Recorded } from './dialect.ts';
 import { reviewChatCompletions } from './review-chat-completions.ts';
@@ -53,20 +54,33 @@ function envelope<T extends string>({ finished, callId, model }: Recorded, objec
   return { id: finished.responseId || `chatcmpl-${callId}`, object, created: 0, model };
 }
 
-function finishOf({ finished }: Recorded): string {
-  return FINISH[finished.endReason] ?? 'stop';
+function finishOf({ finished, body }: Recorded): string {
+  const finish = FINISH[finished.endReason] ?? 'stop';
+  return finish === 'tool_calls' && isLegacy(body) ? 'function_call' : finish;
+}
+
+/** Whether the request has the deprecated field `functions`, so that its answer has `function_call`. */
+function isLegacy({ functions, tools }: Fields): boolean {
+  return listOf(functions).length > 0 && listOf(tools).length === 0;
 }
 
 function answerOf(recorded: Recorded) {
+  const { body } = recorded;
   const { text, calls } = partsOf(recorded);
-  if (calls.length === 0) return { content: text };
+  const [first] = calls;
+  if (first === undefined) return { content: text };
+  const content = text === '' ? null : text;
+  if (isLegacy(body)) {
+    return { content, function_call: { name: first.name, arguments: first.argumentsJson } };
+  }
+  const custom = new Set(listOf(body.tools).map((tool) => fieldsOf(fieldsOf(tool).custom).name));
   return {
-    content: text === '' ? null : text,
-    tool_calls: calls.map(({ id, name, argumentsJson }) => ({
-      id,
-      type: 'function',
-      function: { name, arguments: argumentsJson },
-    })),
+    content,
+    tool_calls: calls.map(({ id, name, argumentsJson }) =>
+      custom.has(name)
+        ? { id, type: 'custom', custom: { name, input: argumentsJson } }
+        : { id, type: 'function', function: { name, arguments: argumentsJson } },
+    ),
   };
 }
 

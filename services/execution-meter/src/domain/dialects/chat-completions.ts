@@ -137,19 +137,26 @@ function partOf(event: Fields, field: 'delta' | 'message'): AnswerPart {
     ...envelope,
     isAnswer: true,
     text: textOf(message.content ?? message.refusal),
-    toolUses: listOf(message.tool_calls).map((call, index) =>
-      toolUseOf(fieldsOf(call), field === 'message' ? index : undefined),
-    ),
+    toolUses: toolUsesOf(message, field),
     ...(finishReason !== '' && { finishReason, endReason: END_REASONS[finishReason] }),
   };
 }
 
-function toolUseOf(call: Fields, index: number | undefined): ToolUsePart {
-  const { name, arguments: argumentsJson } = fieldsOf(call.function);
-  return {
-    index: index ?? indexOf(call.index),
-    id: textOf(call.id),
-    tool: textOf(name),
-    argumentsJson: textOf(argumentsJson),
-  };
+/** The tool calls of a message; `function_call` is the form of the deprecated request field `functions`. */
+function toolUsesOf(message: Fields, field: 'delta' | 'message'): ToolUsePart[] {
+  const { function_call: only, tool_calls: calls } = message;
+  if (isJsonObject(only as JsonValue)) return [{ index: 0, id: '', ...calledOf(fieldsOf(only)) }];
+  return listOf(calls).map((call, position) => {
+    const { index, id, function: called, custom } = fieldsOf(call);
+    return {
+      index: field === 'message' ? position : indexOf(index),
+      id: textOf(id),
+      ...calledOf(fieldsOf(called ?? custom)),
+    };
+  });
+}
+
+/** The name and the arguments of a call; the input of a custom tool is text in place of arguments. */
+function calledOf({ name, arguments: argumentsJson, input }: Fields) {
+  return { tool: textOf(name), argumentsJson: textOf(argumentsJson ?? input) };
 }
