@@ -41,15 +41,17 @@ export class IdleAgents {
   }
 }
 
-async function endIfIdle(context: ProxyContext, agent: AgentRow): Promise<void> {
-  const { store, clock, open, telemetry } = context;
-  const key = keyOf(agent);
-  const unusedMs = clock.now().getTime() - agent.used_at.getTime();
-  // `used_at` can be older than the latest request by up to a quarter of the timeout (noteUse), so a quarter is added.
-  if (unusedMs < agent.idle_ms * 1.25 || open.has(key)) return;
+async function endIfIdle(context: ProxyContext, listed: AgentRow): Promise<void> {
+  const { store, telemetry } = context;
+  const key = keyOf(listed);
+  if (!isUnused(context, listed)) return;
+  // Earlier agents of the page may have taken seconds to end, so the row is read again: another replica may have
+  // recorded a request.
+  const agents = await agentsOf(store.db, key);
+  const agent = agents.find(({ instance }) => instance === key.instance);
+  if (agent === undefined || agent.ended_at !== null || !isUnused(context, agent)) return;
   // Sub-agents end first: an agent with a sub-agent that has not ended is not idle.
-  const others = await agentsOf(store.db, key);
-  if (others.some((one) => one.parent_instance === key.instance && one.ended_at === null)) return;
+  if (agents.some((one) => one.parent_instance === key.instance && one.ended_at === null)) return;
   // An agent that waits for a person is not idle (AP-4).
   if (await hasUndecidedCall(store.db, key)) return;
   const requestId = derivedId('req', key.tenant, key.runId, key.instance, 'idle');
@@ -59,4 +61,11 @@ async function endIfIdle(context: ProxyContext, agent: AgentRow): Promise<void> 
     if (isWritError(error) && error.reason === 'RUN_ENDED') return;
     telemetry.log.warn({ err: error, run_id: key.runId }, 'idle agent not reported yet');
   }
+}
+
+/** Whether the agent has no request on this replica, and its last recorded request is older than its idle timeout. */
+function isUnused({ clock, open }: ProxyContext, agent: AgentRow): boolean {
+  const unusedMs = clock.now().getTime() - agent.used_at.getTime();
+  // `used_at` can be older than the latest request by up to a quarter of the timeout (noteUse), so a quarter is added.
+  return unusedMs >= agent.idle_ms * 1.25 && !open.has(keyOf(agent));
 }
