@@ -57,8 +57,7 @@ export async function openModelSource(
     return {
       description: ownFile === undefined ? endpoint : inFile,
       ...AT_PROVIDERS,
-      // A self-hosted server may need no key, but the SDK always sends one.
-      env: { OPENAI_API_KEY: env.OPENAI_API_KEY || 'none' },
+      env: providerVariables(env),
     };
   }
   const { simulated, providers } = modelServers(file, env);
@@ -90,6 +89,14 @@ export function simulatorVariables(url = SIMULATOR_URL): Readonly<Record<string,
     WRIT_SIMULATOR_URL: url,
     WRIT_SIMULATOR_KEY: 'simulated',
   };
+}
+
+/**
+ * Returns the variables for models at their providers. A self-hosted server may need no key, but the SDK always sends
+ * one.
+ */
+export function providerVariables(env: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
+  return { OPENAI_API_KEY: env.OPENAI_API_KEY || 'none' };
 }
 
 /** Whether at least one model of the file is simulated (SYS-5). */

@@ -34,6 +34,14 @@ describe('writ doctor', () => {
     expect(exit).toBe(0);
   });
 
+  it('reports no problem if a self-hosted server is set without a key (SYS-3, SYS-5)', async () => {
+    const { folder } = await createProject();
+    const env = { OPENAI_BASE_URL: 'http://localhost:11434/v1' };
+    const { exit, out } = await writ(['doctor', folder, '--no-platform'], env);
+    expect(out[0]).toMatch(/^ok +files: /);
+    expect(exit).toBe(0);
+  });
+
   it.each(BROKEN_PROJECTS)('reports $what (SYS-3)', async ({ breaks, named }) => {
     const project = await createProject();
     breaks(project);

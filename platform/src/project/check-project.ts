@@ -1,6 +1,6 @@
 import { checkFiles } from '../check/check-files.ts';
 import type { Finding } from '../check/findings.ts';
-import { isSimulated, simulatorVariables } from '../model-source.ts';
+import { isSimulated, providerVariables, simulatorVariables } from '../model-source.ts';
 import type { Project } from './load-project.ts';
 
 /**
@@ -13,14 +13,19 @@ export async function checkProject(
 ): Promise<readonly Finding[]> {
   const variables = { ...project.env, ...env };
   const findings = await checkFiles(project.files, {
-    // The simulator replaces the provider.
-    variables:
-      project.script !== '' && isSimulated(project.files.models, variables)
-        ? { ...variables, ...simulatorVariables() }
-        : variables,
+    variables: { ...variables, ...modelVariables(project, variables) },
     importModules: true,
     createTools: true,
   });
   const from = `${project.folder}/`;
   return findings.map(({ severity, text }) => ({ severity, text: text.replaceAll(from, '') }));
+}
+
+/** The variables that openProject sets for the models. */
+function modelVariables(
+  { script, files }: Project,
+  variables: NodeJS.ProcessEnv,
+): Readonly<Record<string, string>> {
+  if (variables.OPENAI_API_KEY || variables.OPENAI_BASE_URL) return providerVariables(variables);
+  return script !== '' && isSimulated(files.models, variables) ? simulatorVariables() : {};
 }
