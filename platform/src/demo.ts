@@ -61,10 +61,10 @@ async function demo(): Promise<number> {
       const isOk = [run, ...others].every(({ result }) => result?.status === RunStatus.OK);
       return isOk ? 0 : 1;
     } finally {
-      human.close?.();
       await session.close();
     }
   } finally {
+    human.close?.();
     if (kept === undefined) rmSync(dataDir, { recursive: true, force: true });
   }
 }

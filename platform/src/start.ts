@@ -50,7 +50,12 @@ async function start(): Promise<number> {
   const dataDir = dataDirOf(process.env) ?? resolve('.writ');
   const stop = stopSignal();
   const stopped = aborted(stop);
-  const session = await openSession(process.env, { example, script: options.script, dataDir });
+  const sessionOptions = { example, script: options.script, dataDir };
+  const session = await openSession(process.env, sessionOptions).catch((error: unknown) => {
+    // An open standard input would keep the process alive.
+    human.close?.();
+    throw error;
+  });
   try {
     stopwatch.lap('start-up');
     console.log(`Writ is up: data in ${dataDir}, model ${session.model.description}.`);

@@ -136,6 +136,18 @@ it('names a data folder that is a file, without a stack trace (SYS-3)', async ()
   });
 });
 
+it.each(['main.ts', 'demo.ts'] as const)(
+  'ends after a failed start of %s while its standard input is open (SYS-5, PE-2)',
+  async (program) => {
+    const file = join(tempFolder(), 'file');
+    writeFileSync(file, '');
+    const started = spawnProgram(program, ['--human', 'ask'], { dataDir: file, input: 'open' });
+    const { code, stderr } = await started.ended;
+    expect(stderr).toContain('cannot be used');
+    expect(code).toBe(2);
+  },
+);
+
 it.each([
   ['refund-desk', /proposes/],
   ['refund-desk', /for a person/],
