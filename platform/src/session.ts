@@ -1,5 +1,5 @@
 import { createWritClient, type WritClient } from '@writ/client';
-import { InvalidRequestError } from '@writ/kernel';
+import { InvalidRequestError, systemClock } from '@writ/kernel';
 import { createDataFolder } from '@writ/service';
 import { createTelemetry, traceparentOf } from '@writ/telemetry';
 import { checkStart } from './check/check-start.ts';
@@ -38,7 +38,7 @@ export async function openSession(
   env: NodeJS.ProcessEnv,
   options: SessionOptions,
 ): Promise<Session> {
-  const startTime = new Date();
+  const startTime = systemClock.now();
   const { example } = options;
   const script = scriptOf(example, options.script ?? example.script);
   createDataFolder(options.dataDir);
