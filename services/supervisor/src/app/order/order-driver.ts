@@ -37,6 +37,8 @@ const FAILURE_PAUSE_MS = 10;
 const CLAIM_PAUSE_MS = 100;
 /** Maximum back-off of a halt order, because the halt must be in force soon after all services are reachable. */
 const HALT_RETRY_MAX_MS = 1_000;
+/** Options of the transactions of halt orders: they overtake all others, and a full transaction queue accepts them. */
+const URGENT = { urgent: true } as const;
 
 /** One execution of a step. */
 interface StepAttempt {
@@ -215,7 +217,7 @@ export class OrderDriver {
         return true;
       },
       isHaltOrder(attempt.kind)
-        ? { urgent: true }
+        ? URGENT
         : { run: runOf(attempt.order), background: true, commitDelayMs },
     );
     return over || !isOurs ? 'over' : 'committed';
@@ -262,7 +264,7 @@ export class OrderDriver {
           last_error: reasonOf(error),
         });
       },
-      { run: runOf(order), background: true },
+      isHaltOrder(kind) ? URGENT : { run: runOf(order), background: true },
     );
   }
 }
