@@ -123,10 +123,12 @@ export class InactiveAgents {
         for (const key of found) this.note(key);
       }
       for (const [id, key] of [...this.#unreported].slice(0, MAX_BATCH)) {
-        const entry = await this.#entry(await findInactive(store.db, key), () => {
-          this.#unreported.delete(id);
-        });
-        if (entry === undefined) this.#unreported.delete(id);
+        const remove = () => {
+          // An agent that became inactive again in the meantime has a new key, and must still be reported.
+          if (this.#unreported.get(id) === key) this.#unreported.delete(id);
+        };
+        const entry = await this.#entry(await findInactive(store.db, key), remove);
+        if (entry === undefined) remove();
         else entries.push(entry);
       }
       // Agents with expired tokens are skipped: their slot leases expire.
