@@ -72,6 +72,29 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(calls).toBe(0);
   });
 
+  it('cancels a call whose signal aborts while the call starts (SUP-5)', async () => {
+    const { client } = await start(transport, {
+      startRun: forever,
+      async *watchRun() {
+        yield await forever();
+      },
+    });
+    const caller = client();
+    const reason = new CancellationError('enough of it');
+    const abortedDuring = async (call: (signal: AbortSignal) => Promise<unknown>) => {
+      const stop = new AbortController();
+      const called = rejection(call(stop.signal));
+      stop.abort(reason);
+      return await called;
+    };
+    const options = { ...ALLOWED, timeoutMs: 5_000 };
+    const unary = (signal: AbortSignal) => caller.startRun(START, { ...options, signal });
+    const stream = (signal: AbortSignal) =>
+      Array.fromAsync(caller.watchRun({ runId: 'run-1' }, { ...options, signal }));
+    expect(await abortedDuring(unary)).toBe(reason);
+    expect(await abortedDuring(stream)).toBe(reason);
+  });
+
   it('releases a handler blocked by flow control when the client cancels (SUP-5)', async () => {
     const left = Promise.withResolvers<bigint>();
     let count = 0n;

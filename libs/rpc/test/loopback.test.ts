@@ -115,6 +115,29 @@ it('cancels a call that is aborted while it waits for the start of a server (SYS
   expect((await stream).error).toMatchObject({ kind: 'cancelled' });
 });
 
+it('cancels a call that is aborted at any time after the start of its server (SYS-3)', async () => {
+  const forever = (): Promise<never> => new Promise(() => undefined);
+  for (let turns = 0; turns < 12; turns += 1) {
+    const { server, client } = await unstarted({
+      startRun: forever,
+      async *watchRun() {
+        yield await forever();
+      },
+    });
+    const aborting = new AbortController();
+    const options = { ...ALLOWED, signal: aborting.signal, timeoutMs: 5_000 };
+    const unary = rejection(client.startRun(START, options));
+    const stream = drained(client.watchRun({ runId: 'r' }, options));
+    await new Promise(setImmediate);
+    server.setServing(true);
+    // A turn of the microtask queue for each wait between the start of the server and that of the handler.
+    for (let turn = 0; turn < turns; turn += 1) await undefined;
+    aborting.abort(new Error('not needed'));
+    expect(await unary).toMatchObject({ kind: 'cancelled' });
+    expect((await stream).error).toMatchObject({ kind: 'cancelled' });
+  }
+});
+
 it('runs a handler outside the context of the code that calls it (SYS-5)', async () => {
   const transaction = new AsyncLocalStorage<string>();
   const seen: unknown[] = [];

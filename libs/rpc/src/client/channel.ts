@@ -87,7 +87,10 @@ export class Channel {
     }
   }
 
-  /** Makes a unary call. Rejects with the error of grpc-js, or CLIENT_CLOSED. */
+  /**
+   * Makes a unary call. Rejects with the error of grpc-js, the reason of the signal if it is aborted before the call is
+   * sent, or CLIENT_CLOSED.
+   */
   unary(path: string, request: Buffer, metadata: Metadata, options: StartOptions): Promise<Buffer> {
     const { signal, ...callOptions } = options;
     const local = this.#local(path);
@@ -95,6 +98,8 @@ export class Channel {
     if (local !== undefined)
       return this.#checkSize(local.unary(path, request, { metadata, needsServing, ...options }));
     return new Promise((resolve, reject) => {
+      // An aborted signal emits no further event, so the listener below would not cancel the call.
+      signal?.throwIfAborted();
       const link = this.#begin();
       const call = link.client.makeUnaryRequest(
         path,
@@ -138,6 +143,7 @@ export class Channel {
       }
       return;
     }
+    signal?.throwIfAborted();
     const link = this.#begin();
     const call = link.client.makeServerStreamRequest<Buffer, Buffer>(
       path,

@@ -82,7 +82,10 @@ export class LoopbackServer {
     } else if (this.#state === 'serving') this.#state = 'not_serving';
   }
 
-  /** Makes a unary call; rejects with an error that has the shape of a grpc-js error. */
+  /**
+   * Makes a unary call; rejects with an error that has the shape of a grpc-js error, or with the reason of the signal if
+   * it is aborted before the call starts.
+   */
   unary(path: string, request: Buffer, options: LoopbackCallOptions): Promise<Buffer> {
     return this.#outside(async () => {
       if (options.needsServing && this.#state !== 'serving') await this.#untilServing(options);
@@ -162,6 +165,8 @@ export class LoopbackServer {
     const served = this.#methods.get(path);
     if (served === undefined) throw new TypeError(`${path} is not a method of this server.`);
     assertSize(request, this.#maxMessageBytes);
+    // An aborted signal emits no further event, so the listener below would not cancel the call.
+    signal?.throwIfAborted();
     const call = this.#calls.open(served, {
       rpcSystem: 'grpc',
       timeoutMs: deadline === undefined ? undefined : Number(deadline) - Date.now(),
