@@ -10,12 +10,13 @@ export {
   type SlotUser,
 } from './call-slots/slot-share.ts';
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
+export { readMarker, type StoreMarker, writeMarker } from './marks/marker-file.ts';
 export {
   type RecoveryOrder,
-  readMarker,
-  type StoreMarker,
-  writeMarker,
-} from './marks/marker-file.ts';
+  readRecoveryOrder,
+  removeRecoveryOrder,
+  writeRecoveryOrder,
+} from './marks/recovery-order.ts';
 export { isBehind } from './marks/refuse-behind.ts';
 export { advanceMark, type StoreMark } from './marks/store-mark.ts';
 export { type OpenStoreOptions, openStore } from './open-store.ts';

@@ -6,8 +6,9 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { systemClock } from '@writ/kernel';
 import {
   advanceMark,
@@ -17,14 +18,17 @@ import {
   openStore,
   outboxTable,
   readMarker,
+  readRecoveryOrder,
   type Store,
   type StoreLocation,
   writeMarker,
+  writeRecoveryOrder,
 } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MarkKeeper } from './mark-keeper.ts';
+import { orderRecovery } from './recover-stores.ts';
 
 const { log } = createTelemetry({ service: 'test', logLevel: 'silent' });
 const migrations = initialMigration([outboxTable]);
@@ -77,6 +81,20 @@ async function use(at: Awaited<ReturnType<typeof location>>): Promise<void> {
   await close();
 }
 
+/** Delays the next file that this process syncs; later files are not delayed. */
+async function delayedWrite() {
+  const handle = await openFile(join(folder(), 'file'), 'w');
+  await handle.close();
+  const files = Object.getPrototypeOf(handle) as FileHandle;
+  const begun = Promise.withResolvers<void>();
+  const { promise, resolve: end } = Promise.withResolvers<void>();
+  vi.spyOn(files, 'sync').mockImplementationOnce(async () => {
+    begun.resolve();
+    await promise;
+  });
+  return { begun: begun.promise, end };
+}
+
 /** Resets a database to an earlier mark, as restoring an older copy does. */
 async function setBack(at: Awaited<ReturnType<typeof location>>, by: number): Promise<void> {
   const { marker: _, ...unmarked } = at;
@@ -113,20 +131,24 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
       message: expect.stringMatching(/went back in time: it is at mark \d+, but .* `writ recover`/),
     });
     if (seen === undefined) throw new Error('There is no marker.');
-    const recovery = { haltId: 'hlt_1', orderedAt: seen.seenAt };
-    await writeMarker(at.marker.file, { ...seen, recovery });
+    const order = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    await writeRecoveryOrder(at.marker.file, order);
     const { keeper, close } = await open(at);
     const onRecovery = vi.fn(async () => undefined);
     await keeper.open(onRecovery);
-    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), recovery);
+    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
     await close();
     const after = readMarker(at.marker.file);
-    expect(after?.recovery).toBeUndefined();
+    expect(readRecoveryOrder(at.marker.file)).toBeUndefined();
     expect(after?.generation).not.toBe(seen.generation);
     expect(after?.mark).toBeGreaterThan(seen.mark);
     await use(at);
     // After a crash between the recovery and the write of its marker, the order is carried out again.
-    await writeMarker(at.marker.file, { ...seen, recovery });
+    await writeMarker(at.marker.file, seen);
+    await writeRecoveryOrder(at.marker.file, order);
+    await use(at);
+    // After a crash between the write of the marker and the removal of the order, too.
+    await writeRecoveryOrder(at.marker.file, order);
     await use(at);
   });
 
@@ -136,17 +158,45 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     await keeper.open();
     const seen = readMarker(at.marker.file);
     if (seen === undefined) throw new Error('There is no marker.');
-    const recovery = { haltId: 'hlt_1', orderedAt: seen.seenAt };
-    await writeMarker(at.marker.file, { ...seen, recovery });
+    const order = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    await writeRecoveryOrder(at.marker.file, order);
     await write(store);
     await close();
-    expect(readMarker(at.marker.file)).toMatchObject({ mark: seen.mark + 1, recovery });
+    expect(readMarker(at.marker.file)).toMatchObject({ mark: seen.mark + 1 });
+    expect(readRecoveryOrder(at.marker.file)).toEqual(order);
+    const next = await open(at);
+    const later = { haltId: 'hlt_2', orderedAt: seen.seenAt };
+    const onRecovery = vi.fn(() => writeRecoveryOrder(at.marker.file, later));
+    await next.keeper.open(onRecovery);
+    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
+    await next.close();
+    // The later order was given while the service carried out the earlier one.
+    expect(readRecoveryOrder(at.marker.file)).toEqual(later);
+  });
+
+  it('keeps a recovery order that is given while it writes the marker (BD-4)', async () => {
+    const at = await location(place);
+    const { store, keeper, close } = await open(at);
+    await keeper.open();
+    const seen = readMarker(at.marker.file);
+    if (seen === undefined) throw new Error('There is no marker.');
+    await write(store);
+    const written = await delayedWrite();
+    const closed = close();
+    await written.begun;
+    // A service with a PostgreSQL database does not lock its folder.
+    const found = { service: 'supervisor', finding: 'unread', mark: undefined } as const;
+    const stores = [{ ...found, seen, marker: at.marker }];
+    const parts = { dataDir: folder(), clock: systemClock, haltId: undefined };
+    const haltId = await orderRecovery(stores, stores, parts);
+    written.end();
+    await closed;
     const next = await open(at);
     const onRecovery = vi.fn(async () => undefined);
     await next.keeper.open(onRecovery);
-    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), recovery);
+    const order = expect.objectContaining({ haltId });
+    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
     await next.close();
-    expect(readMarker(at.marker.file)?.recovery).toBeUndefined();
   });
 
   it('reports once that the store was reset to an earlier state while in use (BD-4)', async () => {
@@ -258,6 +308,17 @@ describe('a file with a marker', () => {
     await expect(open(at)).rejects.toMatchObject({
       reason: 'INVALID_FILE',
       message: expect.stringContaining(at.marker.file),
+    });
+  });
+
+  it('is refused when its recovery order cannot be read (BD-4)', async () => {
+    const at = await location('a file');
+    await use(at);
+    const order = join(dirname(at.marker.file), `recovery.${basename(at.marker.file)}`);
+    writeFileSync(order, '{"haltId":');
+    await expect(open(at)).rejects.toMatchObject({
+      reason: 'INVALID_FILE',
+      message: `The recovery order ${order} cannot be read; remove it, and run \`writ recover\` again.`,
     });
   });
 });

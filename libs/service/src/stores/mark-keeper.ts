@@ -5,6 +5,8 @@ import {
   type MarkerLocation,
   type RecoveryOrder,
   readMarker,
+  readRecoveryOrder,
+  removeRecoveryOrder,
   type Store,
   type StoreMark,
   type StoreMarker,
@@ -48,21 +50,20 @@ export class MarkKeeper<DB> {
   }
 
   /**
-   * Marks the database, which was opened with its marker. If the marker contains a recovery order, `onRecovery` runs in
-   * the same transaction, and a database that is older than the marker or is a different database gets a new
-   * generation.
+   * Marks the database, which was opened with its marker. If there is a recovery order, `onRecovery` runs in the same
+   * transaction, and a database that is older than the marker or is a different database gets a new generation.
    */
   async open(
     onRecovery: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void> = async () =>
       undefined,
   ): Promise<void> {
     const { location, log } = this.#parts;
+    const order = readRecoveryOrder(location.file);
     const seen = readMarker(location.file);
-    const order = seen?.recovery;
     const mark = await advanceMark(this.#store, async (found, trx) => {
-      if (seen === undefined || order === undefined) return next(found);
+      if (order === undefined) return next(found);
       await onRecovery(trx, order);
-      if (!isBehind(found, seen)) return next(found);
+      if (seen === undefined || !isBehind(found, seen)) return next(found);
       // With the new generation, copies that contain the lost changes are also refused from now on.
       const generation = `${order.haltId}-${seen.service}`;
       return { generation, mark: Math.max(found.mark, seen.mark) + 1 };
@@ -70,7 +71,7 @@ export class MarkKeeper<DB> {
     if (order !== undefined) {
       log.warn({ halt_id: order.haltId, mark: mark.mark }, 'continuing with a recovered database');
     }
-    await this.#write(mark, 'ends the order');
+    await this.#write(mark, order);
   }
 
   /**
@@ -112,7 +113,7 @@ export class MarkKeeper<DB> {
         this.#report(mark);
         return;
       }
-      await this.#write(mark, 'keeps an order');
+      await this.#write(mark);
       this.#commits = commits;
     } catch (error) {
       const isFull = isWritError(error) && error.reason === 'STORE_DISK_FULL';
@@ -131,20 +132,17 @@ export class MarkKeeper<DB> {
   }
 
   /**
-   * Writes the marker. With `keeps an order`, a recovery order that was given while the service runs stays in the
-   * marker and is carried out at the next start of the service.
+   * Writes the marker, and then removes the order that was carried out. An order that is given while the service runs is
+   * carried out at its next start.
    */
-  async #write(
-    { generation, mark }: StoreMark,
-    mode: 'keeps an order' | 'ends the order',
-  ): Promise<void> {
+  async #write({ generation, mark }: StoreMark, carriedOut?: RecoveryOrder): Promise<void> {
     const { service, label: store, location, log, clock } = this.#parts;
     this.#last = { generation, mark };
     const seenAt = clock.now().toISOString();
     const marker: StoreMarker = { service, store, generation, mark, seenAt };
     try {
-      const recovery = mode === 'keeps an order' ? readMarker(location.file)?.recovery : undefined;
-      await writeMarker(location.file, { ...marker, recovery });
+      await writeMarker(location.file, marker);
+      if (carriedOut !== undefined) removeRecoveryOrder(location.file, carriedOut);
       this.#isUnwritable = false;
     } catch (error) {
       if (this.#isUnwritable) return;

@@ -9,7 +9,7 @@ import {
   type StoreMark,
   type StoreMarker,
   translateSqliteError,
-  writeMarker,
+  writeRecoveryOrder,
 } from '@writ/store';
 import { lockDataFolder } from '../data-folder.ts';
 import { readStoreLocation } from '../settings/store-location.ts';
@@ -97,8 +97,8 @@ export async function orderRecovery(
         );
   try {
     const haltId = given ?? newId('hlt');
-    const recovery = { haltId, orderedAt: clock.now().toISOString() };
-    for (const { marker, seen } of concerned) await writeMarker(marker.file, { ...seen, recovery });
+    const order = { haltId, orderedAt: clock.now().toISOString() };
+    for (const { marker } of concerned) await writeRecoveryOrder(marker.file, order);
     return haltId;
   } finally {
     lock?.release();

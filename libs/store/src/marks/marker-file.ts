@@ -1,23 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import {
-  createPrivateFolder,
-  InvalidRequestError,
-  isJsonObject,
-  type JsonValue,
-  keepOwner,
-  newId,
-} from '@writ/kernel';
+import { InvalidRequestError, isJsonObject, type JsonValue } from '@writ/kernel';
+import { readJsonFile, replaceJsonFile } from './json-file.ts';
 import type { StoreMark } from './store-mark.ts';
-
-/** An operator's order to continue with a store that went back in time. */
-export interface RecoveryOrder {
-  /** Id of the halt of everything, which is in force until the operator lifts it. */
-  readonly haltId: string;
-  /** When `writ recover` wrote the order. */
-  readonly orderedAt: string;
-}
 
 /** The latest mark of a database that its service recorded. */
 export interface StoreMarker extends StoreMark {
@@ -26,7 +9,6 @@ export interface StoreMarker extends StoreMark {
   readonly store: string;
   /** When the mark was recorded. */
   readonly seenAt: string;
-  readonly recovery?: RecoveryOrder | undefined;
 }
 
 /**
@@ -34,66 +16,22 @@ export interface StoreMarker extends StoreMark {
  * @throws InvalidRequestError INVALID_FILE
  */
 export function readMarker(file: string): StoreMarker | undefined {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    const { code } = error as { readonly code?: unknown };
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw unreadable(file, error);
-  }
-  return markerFrom(parse(text)) ?? fail(file);
+  return readJsonFile(file, markerFrom, unreadable);
 }
 
-/**
- * Replaces a marker atomically; after a crash the file has either the old or the new content. The marker keeps its
- * owner if root replaces it.
- */
+/** Replaces a marker atomically. The marker keeps its owner if root replaces it. */
 export async function writeMarker(file: string, marker: StoreMarker): Promise<void> {
-  createPrivateFolder(dirname(file));
-  // Replicas in containers may share the folder and have the same process id.
-  const draft = `${file}.${newId('draft')}.tmp`;
-  try {
-    const handle = await open(draft, 'w', 0o600);
-    try {
-      keepOwner(handle.fd, file);
-      await handle.writeFile(`${JSON.stringify(marker)}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    // The rename is not synced: if a power failure reverts it, the marker is older than the store, never newer.
-    await rename(draft, file);
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => undefined);
-    throw error;
-  }
+  // The rename is not synced: if a power failure reverts it, the marker is older than the store, never newer.
+  await replaceJsonFile(file, marker);
 }
 
 function markerFrom(value: JsonValue | undefined): StoreMarker | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { service, store, generation, mark, seenAt, recovery } = value;
+  const { service, store, generation, mark, seenAt } = value;
   if (typeof service !== 'string' || typeof store !== 'string') return undefined;
   if (typeof generation !== 'string' || typeof seenAt !== 'string') return undefined;
   if (typeof mark !== 'number' || !Number.isSafeInteger(mark)) return undefined;
-  const seen = { service, store, generation, mark, seenAt };
-  if (recovery === undefined) return seen;
-  if (!isJsonObject(recovery)) return undefined;
-  const { haltId, orderedAt } = recovery;
-  if (typeof haltId !== 'string' || typeof orderedAt !== 'string') return undefined;
-  return { ...seen, recovery: { haltId, orderedAt } };
-}
-
-function parse(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
-}
-
-function fail(file: string): never {
-  throw unreadable(file);
+  return { service, store, generation, mark, seenAt };
 }
 
 function unreadable(file: string, cause?: unknown): InvalidRequestError {
