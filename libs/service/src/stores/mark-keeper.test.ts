@@ -9,7 +9,7 @@ import {
 import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { systemClock } from '@writ/kernel';
+import { systemClock, UnavailableError } from '@writ/kernel';
 import {
   advanceMark,
   appendOutbox,
@@ -118,6 +118,21 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     // Simulates an upgrade from a release that wrote no marker.
     rmSync(at.marker.file);
     await use(at);
+  });
+
+  it('is marked at the start, and at the stop only if it was written to (BD-4)', async () => {
+    const at = await location(place);
+    await use(at);
+    const first = await open(at);
+    await first.keeper.open();
+    const started = readMarker(at.marker.file);
+    await first.close();
+    expect(readMarker(at.marker.file)).toEqual(started);
+    const second = await open(at);
+    await second.keeper.open();
+    await write(second.store);
+    await second.close();
+    expect(readMarker(at.marker.file)?.mark).toBe((started?.mark ?? Infinity) + 2);
   });
 
   it('is refused after it went back in time, and opens with a recovery order (BD-4)', async () => {
@@ -231,6 +246,28 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
       reason: 'STORE_BEHIND',
       message: expect.stringMatching(/is not the one that supervisor used at/),
     });
+  });
+
+  it('logs that a failed mark is retried, except at the stop (BD-4)', async () => {
+    const { store, keeper } = await open(await location(place, 10));
+    await keeper.open();
+    await write(store);
+    const error = new UnavailableError('STORE_COMMIT_FAILED', 'The disk has failed.');
+    vi.spyOn(store, 'transaction').mockRejectedValue(error);
+    const warn = vi.spyOn(log, 'warn');
+    keeper.start(() => undefined);
+    await vi.waitFor(() => {
+      expect(warn).toHaveBeenLastCalledWith(
+        { err: error },
+        'failed to mark the database; retrying',
+      );
+    });
+    await keeper.stop();
+    expect(warn).toHaveBeenLastCalledWith(
+      { err: error },
+      'failed to mark the database at the stop',
+    );
+    await store.close();
   });
 
   it('works when its marker cannot be written (BD-4)', async () => {

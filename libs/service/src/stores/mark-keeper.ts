@@ -36,7 +36,8 @@ export class MarkKeeper<DB> {
   readonly #parts: MarkKeeperParts;
   readonly #store: Store<DB>;
   #last: StoreMark | undefined;
-  #commits = -1;
+  /** The commits of the store that the last mark covers. */
+  #commits = 0;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
   #isStopped = false;
@@ -58,6 +59,7 @@ export class MarkKeeper<DB> {
       undefined,
   ): Promise<void> {
     const { location, log } = this.#parts;
+    const { commits } = this.#store;
     const order = readRecoveryOrder(location.file);
     const seen = readMarker(location.file);
     const mark = await advanceMark(this.#store, async (found, trx) => {
@@ -72,6 +74,7 @@ export class MarkKeeper<DB> {
       log.warn({ halt_id: order.haltId, mark: mark.mark }, 'continuing with a recovered database');
     }
     await this.#write(mark, order);
+    this.#commits = commits;
   }
 
   /**
@@ -90,7 +93,7 @@ export class MarkKeeper<DB> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
     await this.#running;
-    await this.#tick();
+    await this.#tick('failed to mark the database at the stop');
   }
 
   #schedule(): void {
@@ -100,7 +103,8 @@ export class MarkKeeper<DB> {
     }, this.#parts.location.everyMs).unref();
   }
 
-  async #tick(): Promise<void> {
+  /** Marks the database if it was written to; logs `problem` if this fails. */
+  async #tick(problem = 'failed to mark the database; retrying'): Promise<void> {
     const { commits } = this.#store;
     const last = this.#last;
     if (commits === this.#commits || last === undefined || this.#isBehind) return;
@@ -117,7 +121,7 @@ export class MarkKeeper<DB> {
       this.#commits = commits;
     } catch (error) {
       const isFull = isWritError(error) && error.reason === 'STORE_DISK_FULL';
-      if (!isFull) this.#parts.log.warn({ err: error }, 'failed to mark the database; retrying');
+      if (!isFull) this.#parts.log.warn({ err: error }, problem);
     }
   }
 
