@@ -65,7 +65,12 @@ export async function serveAnswers(
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/mcp`, names };
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    names,
+    /** Refuses new TCP connections; requests in flight can still be answered. */
+    stopListening: () => void server.close(),
+  };
 }
 
 function resultOf(method: string, params: Request['params'], tools: readonly string[]): object {

@@ -55,26 +55,85 @@ describe('the connection to an MCP server (TG-6)', () => {
   );
 
   it.each([404, 400])(
-    'is replaced after status %i, which servers return for an unknown session',
+    'is replaced after status %i, which servers return for an unknown session, and its calls continue',
     async (status) => {
-      const { url, names } = await serveAnswers(({ name, response }) => {
-        if (name === 'reject') response.writeHead(status).end();
-        return name === 'reject';
+      const held = Promise.withResolvers<Received>();
+      const { url, names } = await serveAnswers((received) => {
+        if (received.name === 'reject') received.response.writeHead(status).end();
+        if (received.name === 'slow') held.resolve(received);
+        return ['reject', 'slow'].includes(received.name);
       });
       const call = callsTo(url);
+      const slow = call('slow');
+      const { reply } = await held.promise;
       expect(await call('reject')).toEqual(REJECTED);
       expect(await call('look')).toEqual(DONE);
-      expect(names).toEqual([CONNECT, 'reject', CONNECT, 'look']);
+      expect(names).toEqual([CONNECT, 'slow', 'reject', CONNECT, 'look']);
+      reply();
+      expect(await slow).toEqual(DONE);
     },
   );
+
+  it('is replaced when the server refuses a TCP connection, and its calls continue', async () => {
+    const held = Promise.withResolvers<Received>();
+    const { url, stopListening } = await serveAnswers(
+      (received) => {
+        // Each request needs a TCP connection of its own.
+        received.response.setHeader('connection', 'close');
+        if (received.name === 'slow') held.resolve(received);
+        return received.name === 'slow';
+      },
+      {
+        stream: (response) => response.writeHead(405, { connection: 'close' }).end(),
+        notified: (response) => response.writeHead(202, { connection: 'close' }).end(),
+      },
+    );
+    const call = callsTo(url);
+    const slow = call('slow');
+    const { reply } = await held.promise;
+    stopListening();
+    expect(await call('look')).toEqual({
+      kind: 'failed',
+      message: 'The server of odd__look is unreachable.',
+    });
+    reply();
+    expect(await slow).toEqual(DONE);
+  });
+
+  it('is replaced when the notification stream fails with status 404, and its calls continue', async () => {
+    const held = Promise.withResolvers<Received>();
+    const streams: ServerResponse[] = [];
+    const { url, names } = await serveAnswers(
+      (received) => {
+        if (received.name === 'slow') held.resolve(received);
+        return received.name === 'slow';
+      },
+      {
+        stream: (response) => {
+          streams.push(response);
+          if (streams.length === 2) return response.writeHead(404).end();
+          return response.writeHead(200, EVENTS).write('retry: 1\n\n');
+        },
+      },
+    );
+    const source = sourceAt(url);
+    source.watch?.(() => undefined);
+    await expect.poll(() => streams.length).toBe(1);
+    const slow = source.invoke(toolInvocation('odd__slow'));
+    const { reply } = await held.promise;
+    streams[0]?.end();
+    await expect.poll(() => names.filter((name) => name === CONNECT).length).toBe(2);
+    reply();
+    expect(await slow).toEqual(DONE);
+  });
 
   it('is not closed for a call that failed on an earlier connection', async () => {
     const { url, names } = await serveAnswers(() => false);
     const connection = connectionTo(url);
     const first = await connection.client();
-    await connection.drop(first);
+    connection.replace(first);
     const second = await connection.client();
-    await connection.drop(first);
+    connection.replace(first);
     expect(await connection.client()).toBe(second);
     expect(names).toEqual([CONNECT, CONNECT]);
   });

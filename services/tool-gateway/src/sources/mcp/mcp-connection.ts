@@ -124,15 +124,18 @@ export class McpConnection {
   }
 
   /**
-   * Closes the connection if `client` is its client; does nothing for the client of an earlier connection. After
-   * {@link McpConnection.keep}, the connection is reopened automatically; otherwise it is reopened by the next call.
+   * Ends the use of `client` for new calls, and closes it after its calls in flight: they may still return a result.
+   * Does nothing for the client of an earlier connection. After {@link McpConnection.keep}, a new connection is opened
+   * automatically, which lists the tools again; otherwise the next call opens it.
    */
-  async drop(client: Client | undefined): Promise<void> {
-    const current = this.#current;
-    if (current === undefined || current.client !== client) return;
+  replace(client: Client): void {
+    if (client !== this.#current?.client) return;
     this.#current = undefined;
     this.#connectIn(MIN_BACKOFF_MS);
-    await current.connected.then(closeClient).catch(() => undefined);
+    // A caller that received the client in this turn of the event loop may still begin a call with it.
+    setImmediate(() => {
+      if (this.#callsOf(client) === 0) void closed(client);
+    });
   }
 
   /** Closes the connection without reconnecting, and ends a server that is a child process. */
@@ -144,9 +147,16 @@ export class McpConnection {
 
   /** Closes the current client, and the replaced clients that have calls in flight. */
   async #closeAll(): Promise<void> {
-    const current = this.#current?.client;
-    const replaced = [...this.#calls.keys()].filter((client) => client !== current);
-    await Promise.all([this.drop(current), ...replaced.map(closeClient)]);
+    const current = this.#current;
+    const replaced = [...this.#calls.keys()].filter((client) => client !== current?.client);
+    await Promise.all([this.#drop(current), ...replaced.map(closed)]);
+  }
+
+  async #drop(current: Connect | undefined): Promise<void> {
+    if (current === undefined) return;
+    this.#current = undefined;
+    this.#connectIn(MIN_BACKOFF_MS);
+    await current.connected.then(closed).catch(() => undefined);
   }
 
   #callsOf(client: Client): number {
@@ -183,26 +193,11 @@ export class McpConnection {
     this.#limitMessages(transport);
     client.onclose = () => this.#lost(client);
     client.onerror = (error) => {
-      // After a restart of an HTTP server, the notification stream fails first, with status 404. A call in flight then
-      // fails with the same status, which shows that the server did not execute it. If the connection were closed at
-      // once, this call would fail with an error that leaves its outcome unknown. The connection is therefore closed in
-      // the next turn of the event loop.
+      // After a restart of an HTTP server, the notification stream fails first, with status 404.
       const isUnknownSession = error instanceof SdkHttpError && error.status === 404;
-      if (isUnknownSession) setImmediate(() => void this.drop(client));
-      if (isStreamGivenUp(error)) this.#replace(client);
+      if (isUnknownSession || isStreamGivenUp(error)) this.replace(client);
     };
     return client;
-  }
-
-  /**
-   * Opens a new connection, which lists the tools again, and closes `client` after its calls in flight: they may still
-   * return a result. Does nothing for the client of an earlier connection.
-   */
-  #replace(client: Client): void {
-    if (client !== this.#current?.client) return;
-    this.#current = undefined;
-    this.#connectIn(MIN_BACKOFF_MS);
-    if (this.#callsOf(client) === 0) void closeClient(client);
   }
 
   /** Limits the unsolicited messages of the server; each call limits its own response. */

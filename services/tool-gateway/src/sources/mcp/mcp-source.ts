@@ -148,7 +148,8 @@ async function invoke(
     return toToolAnswer(tool, result);
   } catch (error) {
     const answer = fromError(tool, error, signal);
-    if (isUnknownSession(error) || isRefusedConnection(error)) await connection.drop(client);
+    const isBroken = isUnknownSession(error) || isRefusedConnection(error);
+    if (isBroken && client !== undefined) connection.replace(client);
     log.warn(
       { source, tool, call_id: callId, error_type: error instanceof Error ? error.name : '' },
       answer.kind === 'lost' ? 'MCP server did not respond' : 'MCP server call failed',
@@ -187,7 +188,8 @@ function fromError(tool: string, error: unknown, signal: AbortSignal): ToolAnswe
 
 /**
  * Returns whether an error is an HTTP status that a server returns for an unknown session, for example after a restart
- * of the server: 404 in the specification, 400 in servers such as "everything".
+ * of the server: 404 in the specification, 400 in servers such as "everything". A server or a proxy may also return it
+ * for one request of a valid session, whose other calls then continue.
  */
 function isUnknownSession(error: unknown): boolean {
   return error instanceof SdkHttpError && (error.status === 404 || error.status === 400);
