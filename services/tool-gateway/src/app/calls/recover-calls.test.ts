@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { openLoneReplica, presentedCall } from '../../../test/call-replica.ts';
+import type { GatewayContext } from '../../context.ts';
+import { findCall } from '../../store/calls.ts';
+import type { GatewayStore } from '../../store/gateway-store.ts';
+import { beginCall } from './begin-call.ts';
+import { recoverCalls } from './recover-calls.ts';
+
+const RUN = { tenant: 'acme', runId: 'run_1' };
+
+/** A replica with a call of `tool` that has an intent, but is not in flight. */
+async function openWithCall(tool: 'pay' | 'charge') {
+  const { context, store } = await openLoneReplica();
+  const presented = presentedCall(RUN, 'op-1', { tool, maxToolCalls: 10 });
+  const begin = async () => {
+    const { registry } = context.tools.now;
+    const begun = await beginCall({ ...context, registry, deadReplicas: new Set() }, presented);
+    expect(begun.kind).toBe('run');
+  };
+  await begin();
+  return { context, store, begin, row: () => findCall(store.db, presented.writ) };
+}
+
+/** The context with a store whose transactions begin after `earlier` has ended. */
+function withEarlier(context: GatewayContext, earlier: () => Promise<unknown>): GatewayContext {
+  const { db, replicas } = context.store;
+  const store: Pick<GatewayStore, 'db' | 'replicas' | 'transaction'> = {
+    db,
+    replicas,
+    transaction: async (work, options) => {
+      await earlier();
+      return await context.store.transaction(work, options);
+    },
+  };
+  return { ...context, store: store as GatewayStore };
+}
+
+describe('recovery of interrupted calls (TG-5)', () => {
+  it('keeps the owner of a call that is repeated before the call is released', async () => {
+    const { context, store, begin, row } = await openWithCall('charge');
+    await recoverCalls(withEarlier(context, begin));
+    expect(await row()).toMatchObject({ state: 'intent', owner: store.replicas.id, attempts: 2 });
+  });
+});
