@@ -1,9 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openLoneReplica, presentedCall } from '../../../test/call-replica.ts';
 import type { GatewayContext } from '../../context.ts';
 import { findCall } from '../../store/calls.ts';
 import type { GatewayStore } from '../../store/gateway-store.ts';
 import { beginCall } from './begin-call.ts';
+import { endCall } from './end-call.ts';
 import { recoverCalls } from './recover-calls.ts';
 
 const RUN = { tenant: 'acme', runId: 'run_1' };
@@ -15,10 +16,12 @@ async function openWithCall(tool: 'pay' | 'charge') {
   const begin = async () => {
     const { registry } = context.tools.now;
     const begun = await beginCall({ ...context, registry, deadReplicas: new Set() }, presented);
-    expect(begun.kind).toBe('run');
+    if (begun.kind !== 'run') throw new Error(`The call was not begun: ${begun.kind}.`);
+    return begun;
   };
-  await begin();
-  return { context, store, begin, row: () => findCall(store.db, presented.writ) };
+  const begun = await begin();
+  const warn = vi.spyOn(context.telemetry.log, 'warn');
+  return { context, store, begin, begun, warn, row: () => findCall(store.db, presented.writ) };
 }
 
 /** The context with a store whose transactions begin after `earlier` has ended. */
@@ -41,4 +44,30 @@ describe('recovery of interrupted calls (TG-5)', () => {
     await recoverCalls(withEarlier(context, begin));
     expect(await row()).toMatchObject({ state: 'intent', owner: store.replicas.id, attempts: 2 });
   });
+
+  it.each([
+    ['pay', 'unknown', 'unknown'],
+    ['charge', 'interrupted', 'intent'],
+  ] as const)('logs that a call of %s is %s', async (tool, state, recorded) => {
+    const { context, warn, row } = await openWithCall(tool);
+    await recoverCalls(context);
+    expect(await row()).toMatchObject({ state: recorded });
+    expect(warn).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ call_id: 'op-1', tool, state }),
+      'interrupted call recovered',
+    );
+  });
+
+  it.each(['pay', 'charge'] as const)(
+    'logs no call of %s that ended before the call is recovered',
+    async (tool) => {
+      const { context, begun, warn, row } = await openWithCall(tool);
+      const { signal } = new AbortController();
+      const output = { kind: 'text', content: 'done' } as const;
+      const run = { ending: 'ok', output, message: '', durationMs: 1 } as const;
+      await recoverCalls(withEarlier(context, () => endCall(context, begun, run, signal)));
+      expect(await row()).toMatchObject({ state: 'ok', result_content: 'done' });
+      expect(warn).not.toHaveBeenCalled();
+    },
+  );
 });

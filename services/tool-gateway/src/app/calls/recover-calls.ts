@@ -1,6 +1,7 @@
 import type { GatewayContext } from '../../context.ts';
-import { transition } from '../../domain/call-state.ts';
-import { inFlightCallRows, keyOf, releaseCall } from '../../store/calls.ts';
+import { type CallState, transition } from '../../domain/call-state.ts';
+import { type CallRow, findCall, inFlightCallRows, keyOf, releaseCall } from '../../store/calls.ts';
+import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { recordInterrupted } from '../receipts/record-outcome.ts';
 
 /**
@@ -21,8 +22,9 @@ export async function recoverCalls(
   for (const call of calls) {
     const isLost = call.owner === store.replicas.id && !inFlightCalls.has(keyOf(call));
     if (!isLost && !deadReplicas.has(call.owner)) continue;
-    const sideEffect = call.side_effect ?? 'destructive';
-    const { next, effect } = transition('running', { kind: 'crash' }, sideEffect);
+    const options = { run: keyOf(call), background: true };
+    const state = await store.transaction((trx) => recoverCall(context, trx, call), options);
+    if (state === undefined) continue;
     telemetry.log.warn(
       {
         tenant: call.tenant,
@@ -30,19 +32,33 @@ export async function recoverCalls(
         agent: call.agent_instance,
         call_id: call.call_id,
         tool: call.tool,
-        state: next,
+        state,
       },
-      'recovering interrupted call',
-    );
-    await store.transaction(
-      async (trx) => {
-        if (effect === 'record' && next === 'unknown') {
-          await recordInterrupted(context, trx, call, next);
-        } else {
-          await releaseCall(trx, call);
-        }
-      },
-      { run: keyOf(call), background: true },
+      'interrupted call recovered',
     );
   }
+}
+
+/**
+ * Settles one call and returns its state; returns undefined and writes nothing if the call has ended or was repeated
+ * since its row was read.
+ */
+async function recoverCall(
+  context: Pick<GatewayContext, 'clock' | 'signer' | 'events'>,
+  trx: GatewayTransaction,
+  call: CallRow,
+): Promise<CallState | undefined> {
+  const current = await findCall(trx, keyOf(call));
+  const { owner, attempts } = call;
+  if (current?.state !== 'intent' || current.owner !== owner || current.attempts !== attempts) {
+    return undefined;
+  }
+  const sideEffect = call.side_effect ?? 'destructive';
+  const { next, effect } = transition('running', { kind: 'crash' }, sideEffect);
+  if (effect === 'record' && next === 'unknown') {
+    await recordInterrupted(context, trx, call, next);
+  } else {
+    await releaseCall(trx, call);
+  }
+  return next;
 }
