@@ -40,15 +40,16 @@ describe('a paused agent', () => {
     return family.member(answer.child?.instance ?? '');
   }
 
+  const eventIdOf = (type: string, at: Date) => `evt_${type.toLowerCase()}_${at.getTime()}`;
+
   async function publish(
     type: 'AGENT_PAUSED' | 'AGENT_RESUMED',
     at: Date,
     status = type === 'AGENT_PAUSED' ? 'paused' : 'ok',
   ): Promise<void> {
     const { runId, instance } = scout;
-    const eventId = `evt_${type.toLowerCase()}_${at.getTime()}`;
     await publishHook(family.supervisor, {
-      eventId,
+      eventId: eventIdOf(type, at),
       type,
       emitter: 'spawn-budget',
       eventTime: timestampFromDate(at),
@@ -67,6 +68,21 @@ describe('a paused agent', () => {
     await expect(scout.final('op-3')).rejects.toMatchObject(PAUSED);
     // Other agents are not refused.
     await lead.spawn('op-4', 'scout');
+  });
+
+  it('is rejected although a worker has published an event with the id of the pause (SB-4, HK-1)', async () => {
+    const at = clock.now();
+    const { runId, instance } = scout;
+    await publishHook(family.supervisor, {
+      eventId: eventIdOf('AGENT_PAUSED', at),
+      type: 'STEP_START',
+      emitter: 'agent-worker',
+      runId,
+      agent: { name: 'lead', instance },
+      step: 1,
+    });
+    await publish('AGENT_PAUSED', at);
+    await expect(scout.final('op-2')).rejects.toMatchObject(PAUSED);
   });
 
   it('may still submit a partial result (SB-4)', async () => {

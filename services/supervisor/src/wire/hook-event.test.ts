@@ -6,7 +6,7 @@ import {
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { describe, expect, it } from 'vitest';
-import { hasValidTime, matchesSubject, timelineId } from './hook-event.ts';
+import { hasValidTime, matchesSubject, timelineId, timelineIdOfMessage } from './hook-event.ts';
 
 type Claim = Partial<Pick<HookEvent, 'tenant' | 'runId' | 'type' | 'emitter' | 'eventId'>> & {
   readonly agent?: { readonly name: string; readonly instance: string };
@@ -75,5 +75,19 @@ describe('hook events', () => {
     expect(of('tool-gateway')).toBe('e');
     expect(of('agent-worker')).toBe(of('agent-worker'));
     expect(of('agent-worker')).not.toBe('e');
+  });
+
+  it('have the same timeline id as their messages (HK-1, CO-1)', () => {
+    const ofMessage = (event: string) =>
+      timelineIdOfMessage({
+        eventId: 'e',
+        subject: hookSubject({ tenant: 't1', runId: 'r1', event }),
+        payload: new Uint8Array(),
+        headers: {},
+      });
+    for (const [emitter, names] of Object.entries(HOOK_EMITTERS)) {
+      const id = timelineId(create(HookEventSchema, { emitter, eventId: 'e' }));
+      expect(names.map(ofMessage)).toEqual(names.map(() => id));
+    }
   });
 });

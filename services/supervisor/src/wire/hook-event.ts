@@ -89,6 +89,15 @@ export function timelineId({ emitter, eventId }: HookEvent): string {
   return emitter === 'agent-worker' ? workerEventId(eventId) : eventId;
 }
 
+/**
+ * The {@link timelineId} of the event in a bus message. It depends on the type of the event in the subject, because the
+ * bus lets a service publish only types of its own events.
+ */
+export function timelineIdOfMessage({ subject, eventId }: BusMessage): string {
+  const name = subject.slice(subject.lastIndexOf('.') + 1);
+  return emitsName('agent-worker', name) ? workerEventId(eventId) : eventId;
+}
+
 /** The {@link timelineId} of a worker's event. */
 export function workerEventId(eventId: string): string {
   return derivedId('evt', 'agent-worker', eventId);

@@ -18,9 +18,10 @@ export async function appendEvent(
   event: HookEvent,
   at: Date,
 ): Promise<void> {
-  const { tenant, runId, eventId } = event;
+  const { tenant, runId } = event;
+  const eventId = timelineId(event);
   const entry = encodeHook(event);
-  await appendTimeline(trx, { tenant, runId, eventId: timelineId(event), entry }, at);
+  await appendTimeline(trx, { tenant, runId, eventId, entry }, at);
   heldEvents.noteRecorded(trx, { tenant, runId }, [eventId]);
 }
 

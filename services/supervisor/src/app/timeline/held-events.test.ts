@@ -34,7 +34,18 @@ describe('held events', () => {
     expect(held.runs()).toEqual([keyOf(0)]);
   });
 
-  it('of a run are dropped when they name too many predecessors, because each attempt to record them looks up all (SYS-6, CO-2)', () => {
+  it('of a worker replace no event of another emitter with the same id (HK-1, SYS-6)', () => {
+    const held = new HeldEvents();
+    const by = (emitter: string) => ({ ...event('run-1', 'a', 0), emitter });
+    held.hold(keyOf(1), [by('execution-meter')]);
+    held.hold(keyOf(1), [by('agent-worker')]);
+    expect(held.of(keyOf(1)).map(({ emitter }) => emitter)).toEqual([
+      'execution-meter',
+      'agent-worker',
+    ]);
+  });
+
+  it('may name few predecessors together, because each attempt to record them looks up all (SYS-6, CO-2)', () => {
     const held = new HeldEvents();
     const after = Array.from({ length: 2_048 }, (_, n) => `${n}`);
     const naming = (count: number) =>

@@ -1,7 +1,9 @@
 import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { ByteCache, estimateBytes, type RunKey } from '@writ/kernel';
 import { afterCommit } from '@writ/store';
+import type { EventKey } from '../../store/run/recorded-events.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { timelineId } from '../../wire/hook-event.ts';
 
 /** Maximum size of the held events, bytes; above it, the events of the least recently used run are dropped. */
 const MAX_HELD_BYTES = 16_000_000;
@@ -36,7 +38,7 @@ export class HeldEvents {
     maxBytes: MAX_RECORDED_BYTES,
   });
 
-  /** Marks events as recorded on the timeline of a run, once `trx` commits. */
+  /** Marks events as recorded on the timeline of a run, by their ids on the timeline, once `trx` commits. */
   noteRecorded(trx: SupervisorTransaction, run: RunKey, eventIds: readonly string[]): void {
     afterCommit(trx, () => {
       for (const id of eventIds) this.#recorded.set(`${nameOf(run)}/${id}`, true, 0);
@@ -44,7 +46,7 @@ export class HeldEvents {
   }
 
   /** Whether an event is known to be on the timeline, so that another delivery of it needs no transaction. */
-  isRecorded({ tenant, runId, eventId }: RunKey & { readonly eventId: string }): boolean {
+  isRecorded({ tenant, runId, eventId }: EventKey): boolean {
     return this.#recorded.get(`${nameOf({ tenant, runId })}/${eventId}`) === true;
   }
 
@@ -72,9 +74,11 @@ export class HeldEvents {
     const held = new Map(this.#runs.get(name));
     for (const event of events) {
       const bytes = estimateBytes(event) + PREDECESSOR_BYTES * event.after.length;
-      held.set(event.eventId, { event, bytes });
+      held.set(timelineId(event), { event, bytes });
     }
-    for (const [id, { event }] of held) if (this.isRecorded(event)) held.delete(id);
+    for (const eventId of held.keys()) {
+      if (this.isRecorded({ ...run, eventId })) held.delete(eventId);
+    }
     if (held.size === 0) {
       this.#runs.delete(name);
       return;

@@ -15,6 +15,7 @@ import {
   runOfSubject,
   slotChangeFrom,
   timelineId,
+  timelineIdOfMessage,
   waitChangeFrom,
   workerEventId,
 } from '../../wire/hook-event.ts';
@@ -46,7 +47,8 @@ export function recordBusEvents({
   const read = (message: BusMessage): HookEvent[] => {
     const { eventId, subject } = message;
     // Most events were already received with requests of workers and recorded (CO-1); they need not be decoded.
-    if (heldEvents.isRecorded({ ...runOfSubject(subject), eventId })) return [];
+    const eventOfRun = { ...runOfSubject(subject), eventId: timelineIdOfMessage(message) };
+    if (heldEvents.isRecorded(eventOfRun)) return [];
     const event = readHookEvent(message);
     // The supervisor's own events are appended to the timeline in the transactions that emit them.
     if (event?.emitter === 'supervisor') return [];
