@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
@@ -13,7 +14,7 @@ import {
   PreconditionError,
 } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Family } from './family.ts';
+import { Family, type Member } from './family.ts';
 import {
   CONTEXT,
   finalText,
@@ -188,6 +189,21 @@ describe('the effects of delegations', () => {
   const POLICY = `
 policy: effects
 rules:
+  - id: no-secrets
+    match: { kind: delegation }
+    when: action.task.contains("secret")
+    decide: block
+    reason: no_secrets
+  - id: ask-first
+    match: { kind: delegation }
+    when: action.task.contains("risky")
+    decide: escalate
+    reason: risky_task
+  - id: one-failed
+    match: { kind: final }
+    when: run.effects_failed > 0
+    decide: block
+    reason: one_failed
   - id: nothing-done
     match: { kind: final }
     when: run.effects_refused > 0 && run.effects_done == 0
@@ -202,6 +218,57 @@ rules:
     family = await Family.start({ config: { policy: { text: POLICY, file: 'policy.yaml' } } });
   });
   afterEach(() => family.close());
+
+  /** Proposes a delegation that a person approves; the agent does not repeat it, so that no child is created. */
+  const approved = async (agent: Member, callId: string) => {
+    const { decision } = await agent.spawn(callId, 'scout', 'Do risky things.');
+    await family.supervisor.as('dora', ApprovalService).decideApproval({
+      requestId: `decide-${callId}`,
+      approvalId: decision?.approvalId ?? '',
+      answer: { case: 'approve', value: {} },
+    });
+  };
+
+  it('are pending in rules from their approval until their child exists (SV-3, SV-5)', async () => {
+    const lead = await family.lead();
+    await lead.spawn('op-1', 'scout', 'A secret task.');
+    await approved(lead, 'op-2');
+    expect((await lead.final('op-3')).stopReason).toBe('supervisor_block:nothing_was_done');
+    await lead.spawn('op-2', 'scout', 'Do risky things.');
+    expect((await lead.final('op-4')).runEnded).toBe(true);
+    expect((await family.ended(lead.runId))?.result?.stopReason).toBe('success');
+  });
+
+  it('count as failed in rules when their agent ends before it creates the child (SV-3, SV-5)', async () => {
+    const lead = await family.lead();
+    const nested = await lead.child('op-1', 'lead');
+    await approved(nested, 'op-1');
+    await lead.end(nested.instance);
+    expect((await lead.final('op-2')).stopReason).toBe('supervisor_block:one_failed');
+    const { result } = (await family.cancelled(lead.runId)) ?? {};
+    expect(result?.trace).toMatchObject([
+      { tool: 'handoff_lead', ok: false },
+      { tool: 'handoff_scout', ok: false, stopReason: 'cancelled' },
+      { tool: 'final' },
+    ]);
+  });
+
+  it('count as failed in the result when the run ends before their child exists (SV-5, SV-7)', async () => {
+    await family.close();
+    family = await Family.start();
+    const lead = await family.lead();
+    await lead.spawn('op-1', 'scout', 'A secret task.');
+    await approved(lead, 'op-2');
+    expect((await lead.final('op-3')).runEnded).toBe(true);
+    expect((await family.ended(lead.runId))?.result).toMatchObject({
+      stopReason: 'nothing_done',
+      trace: [
+        { ok: false, stopReason: 'supervisor_block:no_secrets' },
+        { ok: false, stopReason: 'nothing_done' },
+        { tool: 'final', ok: true },
+      ],
+    });
+  });
 
   it('count as refused in rules and in the result when the child gets no slot (SV-3, SV-7)', async () => {
     const { fakes } = family.supervisor;

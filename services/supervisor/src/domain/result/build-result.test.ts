@@ -269,7 +269,7 @@ describe('buildResult', () => {
     expect(result.history[1]?.observationJson).toBe('{"error":"unreachable"}');
   });
 
-  it('reports an unanswered or voided step with the stop reason of the run', () => {
+  it('reports a step that was not executed with the stop reason of the run (SV-7)', () => {
     const waiting: DecisionRecord = {
       ...approved(1, refund, 'high'),
       verdict: 'escalate',
@@ -281,12 +281,19 @@ describe('buildResult', () => {
       status: 'void',
       observation: undefined,
     };
+    const delegation: RecordedAction = { kind: 'delegation', agent: 'scout', task: 'Look.' };
     const { trace, history } = buildResult(
       records({
-        decisions: [waiting, approved(2, refund, 'fine'), approved(3, email, 'fine')],
+        decisions: [
+          waiting,
+          approved(2, refund, 'fine'),
+          approved(3, email, 'fine'),
+          approved(4, delegation, 'fine'),
+        ],
         receipts: [burnt],
       }),
     );
+    expect(trace).toHaveLength(4);
     for (const row of trace) expect(row).toMatchObject({ ok: false, stopReason: 'cancelled' });
     expect(trace[0]?.humanApproved).toBeUndefined();
     expect(history).toEqual([]);

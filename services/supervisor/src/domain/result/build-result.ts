@@ -77,7 +77,8 @@ function effectiveStopReason(
         isTool: decision.action?.kind === 'tool',
         isApproved: executedAction !== undefined,
         stopReason: decision.stopReason,
-        hasNoChild: handoff !== undefined && handoff.kind !== 'made',
+        child: handoff && (handoff.kind === 'made' ? 'made' : 'none'),
+        hasEnded: true,
         status: receipt?.status,
         outcome: receipt?.outcome,
       };
@@ -133,7 +134,8 @@ function failureOf(
   // A step with an unanswered approval has the stop reason of the run.
   if (executedAction === undefined) return runStopReason;
   if (handoff !== undefined) return handoffFailure(handoff);
-  if (executedAction.kind !== 'tool' || receipt?.status === 'ok') return undefined;
+  const { kind } = executedAction;
+  if (kind === 'final' || kind === 'client_tool' || receipt?.status === 'ok') return undefined;
   return receipt?.stopReason ?? runStopReason;
 }
 

@@ -6,8 +6,13 @@ export interface EffectRecord {
   readonly isApproved: boolean;
   /** Why the action was not executed; undefined when it was approved or its approval is pending. */
   readonly stopReason: string | undefined;
-  /** Whether the child of a delegation got no slot or could not be set up. */
-  readonly hasNoChild: boolean;
+  /**
+   * Of a delegation: `made` when its child exists, `none` when the child got no slot or could not be set up; undefined
+   * for other actions, and until the agent repeats a delegation that a person has approved.
+   */
+  readonly child: 'made' | 'none' | undefined;
+  /** Whether the agent has ended, so that it does not repeat a delegation. */
+  readonly hasEnded: boolean;
   /** Undefined without a receipt. */
   readonly status: 'ok' | 'error' | 'refused' | 'unknown' | 'void' | undefined;
   /** Undefined when the call was not executed. */
@@ -32,17 +37,18 @@ export function isNothingDone(effects: EffectsView): boolean {
 }
 
 /**
- * State of an action with an effect; `pending` until its approval is decided and, for a tool call, a receipt with a
- * known outcome arrives.
+ * State of an action with an effect; `pending` until its approval is decided and then, for a delegation, the child is
+ * created or the agent ends, and for a tool call, a receipt with a known outcome arrives.
  */
 type EffectState = 'done' | 'failed' | 'refused' | 'pending';
 
 function stateOf(record: EffectRecord): EffectState {
-  const { isTool, isApproved, stopReason, hasNoChild, status, outcome } = record;
-  if (stopReason !== undefined || hasNoChild) return 'refused';
+  const { isTool, isApproved, stopReason, child, hasEnded, status, outcome } = record;
+  if (stopReason !== undefined || child === 'none') return 'refused';
   if (!isApproved) return 'pending';
-  // A delegation is done once the child runs, regardless of the child's answer.
-  if (!isTool) return 'done';
+  // A delegation is done once the child exists, regardless of the child's answer.
+  if (child === 'made') return 'done';
+  if (!isTool) return hasEnded ? 'failed' : 'pending';
   switch (status) {
     case 'ok':
       return outcome === 'failed' ? 'failed' : 'done';

@@ -1,11 +1,13 @@
 import type { CallKey, RunKey } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
 import type { EffectRecord } from '../../domain/result/count-effects.ts';
+import type { SpawnRow } from '../agent/spawns.ts';
 import type { SupervisorReader } from '../supervisor-store.ts';
 import { callKeyOf } from './decisions.ts';
 
 /**
- * The actions with an effect of all agents of a run, each with its spawn or the receipt of the highest revision (SV-7).
+ * The actions with an effect of all agents of a run, each with its agent, and its spawn or the receipt of the highest
+ * revision (SV-7).
  */
 export async function effectsOf(db: SupervisorReader, run: RunKey): Promise<EffectRecord[]> {
   const latest = new Map((await selectEffects(db, run)).rows.map((row) => [row.decision_id, row]));
@@ -14,14 +16,20 @@ export async function effectsOf(db: SupervisorReader, run: RunKey): Promise<Effe
     isTool: row.definition_digest !== null,
     isApproved: row.executed_action !== null,
     stopReason: row.stop_reason ?? undefined,
-    hasNoChild: row.spawn_state === 'refused' || row.spawn_state === 'failed',
+    child: childFrom(row.spawn_state),
+    hasEnded: row.ended_at !== null,
     status: row.status ?? undefined,
     outcome: row.outcome ?? undefined,
   }));
 }
 
+function childFrom(state: SpawnRow['state'] | null): EffectRecord['child'] {
+  if (state === null) return undefined;
+  return state === 'refused' || state === 'failed' ? 'none' : 'made';
+}
+
 const selectEffects = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
-  withReceipts(db)
+  withAgents(db)
     .leftJoin('spawns', (join) =>
       join
         .onRef('spawns.tenant', '=', 'decisions.tenant')
@@ -35,6 +43,7 @@ const selectEffects = prepareQuery((db: SupervisorReader, { tenant, runId }: Run
       'decisions.executed_action',
       'decisions.stop_reason',
       'spawns.state as spawn_state',
+      'agents.ended_at',
       'receipts.status',
       'receipts.outcome',
     ])
@@ -54,13 +63,7 @@ export async function stepsBefore(
   sequence: number,
   limit: number,
 ) {
-  return await withReceipts(db)
-    .innerJoin('agents', (join) =>
-      join
-        .onRef('agents.tenant', '=', 'decisions.tenant')
-        .onRef('agents.run_id', '=', 'decisions.run_id')
-        .onRef('agents.instance', '=', 'decisions.instance'),
-    )
+  return await withAgents(db)
     .select([
       'decisions.call_id',
       'decisions.instance',
@@ -97,6 +100,16 @@ const selectUnsettled = prepareQuery((db: SupervisorReader, run: RunKey) =>
     .where('receipts.receipt_id', 'is', null)
     .orderBy('decisions.sequence'),
 );
+
+/** The decisions, each with its agent and every receipt of its call. */
+function withAgents(db: SupervisorReader) {
+  return withReceipts(db).innerJoin('agents', (join) =>
+    join
+      .onRef('agents.tenant', '=', 'decisions.tenant')
+      .onRef('agents.run_id', '=', 'decisions.run_id')
+      .onRef('agents.instance', '=', 'decisions.instance'),
+  );
+}
 
 /** The decisions, each with every receipt of its call. */
 function withReceipts(db: SupervisorReader) {
