@@ -17,7 +17,7 @@ import { NotificationsFile } from './app/notify/notifications-file.ts';
 import { notifier } from './app/notify/notify.ts';
 import { OrderEngine } from './app/order/order-engine.ts';
 import { endOverdue } from './app/run/end-overdue.ts';
-import { purgeRuns } from './app/run/purge-runs.ts';
+import { RunPurger } from './app/run/purge-runs.ts';
 import { Reconciler } from './app/run/reconcile.ts';
 import { HeldEvents } from './app/timeline/held-events.ts';
 import { recordBusEvents } from './app/timeline/record-bus-events.ts';
@@ -49,12 +49,13 @@ export const createSupervisor = defineService({
     const { store } = context;
     const clocks = new ClockKeeper(store);
     const reconciler = new Reconciler(context);
+    const purger = new RunPurger(context);
     const { releaseHeld, ...hooks } = recordBusEvents(context);
     const sweeps = {
       releaseHeld,
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
-      purgeRuns: () => purgeRuns(context),
+      purgeRuns: () => purger.sweep(),
       reconcile: () => reconciler.sweep(),
       reloadFiles,
       keepClocks: () => clocks.takeOver(),

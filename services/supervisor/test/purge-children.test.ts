@@ -3,7 +3,7 @@ import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervisio
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
-import { purgeRuns } from '../src/app/run/purge-runs.ts';
+import { RunPurger } from '../src/app/run/purge-runs.ts';
 import type { SupervisorContext } from '../src/context.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { Family } from './family.ts';
@@ -134,7 +134,7 @@ it('deletes the content of the other runs and agents when the content of one run
   const { db } = secondStore;
   const config = { purgeAfterMs: 0 };
   const parts = { store: { db, transaction }, clock, config, telemetry: { log } };
-  await purgeRuns(parts as unknown as SupervisorContext);
+  await new RunPurger(parts as unknown as SupervisorContext).sweep();
   expect(logged).toEqual([broken.get(whole), broken.get(partial)]);
   const audit = family.supervisor.as('anna', AuditService);
   const purged = async (kind: string) =>

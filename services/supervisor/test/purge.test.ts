@@ -5,7 +5,7 @@ import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervisio
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { purgeRuns } from '../src/app/run/purge-runs.ts';
+import { RunPurger } from '../src/app/run/purge-runs.ts';
 import type { SupervisorContext } from '../src/context.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { exportLines, verifyWith } from './audit-export.ts';
@@ -177,7 +177,7 @@ describe('a run without retention', () => {
     const { db } = secondStore;
     const config = { purgeAfterMs: 0 };
     const context = { store: { db, transaction }, clock, config } as unknown as SupervisorContext;
-    await purgeRuns(context);
+    await new RunPurger(context).sweep();
     await secondStore.close();
     expect(transactions).toBe(2);
     expect((await runOf(agent)).purgeTime).toBeDefined();

@@ -3,6 +3,8 @@ import type { SupervisorContext } from '../../context.ts';
 import { agentsToPurge } from '../../store/agent/agents.ts';
 import { appendAudit } from '../../store/audit/append-audit.ts';
 import {
+  FIRST_TO_PURGE,
+  type PurgePosition,
   purgeAgent,
   purgeRun,
   runsToPurge,
@@ -15,24 +17,51 @@ import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { withheldEntry } from '../../wire/withhold-entry.ts';
 import { amendResult, resultEventId } from './amend-result.ts';
 
+/** Maximum number of runs of each kind, with content of the whole run or only of agents to delete, per sweep. */
 const RUNS_AT_ONCE = 20;
 /** Maximum number of entries that are rewritten in one transaction; low, because reviews wait for the transaction. */
 const ENTRIES_AT_ONCE = 64;
 
 /**
- * Sweep: deletes the content of runs that are not retained, and of agents whose retention is shorter than the retention
- * of their run, `purgeAfterMs` after the end of the run, so that watchers still see the result (SUP-4). Ids, digests,
+ * Deletes the content of runs that are not retained, and of agents whose retention is shorter than the retention of
+ * their run, `purgeAfterMs` after the end of the run, so that watchers still see the result (SUP-4). Ids, digests,
  * states, totals and the audit record remain. After a crash, the run is purged again.
  */
-export async function purgeRuns(context: SupervisorContext): Promise<void> {
-  const { store, clock, config } = context;
-  const endedBy = new Date(clock.now().getTime() - config.purgeAfterMs);
-  await purgeEach(context, await runsToPurge(store.db, endedBy, RUNS_AT_ONCE), purgeWholeRun);
-  const partial = await runsWithAgentsToPurge(store.db, endedBy, RUNS_AT_ONCE);
-  await purgeEach(context, partial, purgeAgents);
+export class RunPurger {
+  readonly #context: SupervisorContext;
+  #afterWhole: PurgePosition = FIRST_TO_PURGE;
+  #afterPartial: PurgePosition = FIRST_TO_PURGE;
+
+  constructor(context: SupervisorContext) {
+    this.#context = context;
+  }
+
+  /**
+   * Purges the next runs. A run that cannot be purged is retried after all others, because it must not block later
+   * runs.
+   */
+  async sweep(): Promise<void> {
+    const { store, clock, config } = this.#context;
+    const endedBy = new Date(clock.now().getTime() - config.purgeAfterMs);
+    const limits = { endedBy, limit: RUNS_AT_ONCE };
+    const whole = await runsToPurge(store.db, { ...limits, after: this.#afterWhole });
+    this.#afterWhole = positionAfter(whole);
+    await purgeEach(this.#context, whole, purgeWholeRun);
+    const partial = await runsWithAgentsToPurge(store.db, { ...limits, after: this.#afterPartial });
+    this.#afterPartial = positionAfter(partial);
+    await purgeEach(this.#context, partial, purgeAgents);
+  }
 }
 
-/** Purges all runs even after an error, because a run that cannot be purged must not block later runs. */
+/** Returns the position at which the next sweep continues: after the last page, the first one. */
+function positionAfter(page: readonly RunRow[]): PurgePosition {
+  const last = page.at(RUNS_AT_ONCE - 1);
+  if (last === undefined) return FIRST_TO_PURGE;
+  const { tenant, run_id, ended_at } = last;
+  return { tenant, run_id, ended_at };
+}
+
+/** Purges all runs even after an error. */
 async function purgeEach(
   context: SupervisorContext,
   runs: readonly RunRow[],

@@ -8,11 +8,24 @@ import { deleteFacts } from '../review/facts.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { loadRun, type RunRow, saveRun } from './runs.ts';
 
-/** Returns at most `limit` ended runs whose retention requires the deletion of their content (SUP-4). */
+/** A position in the order in which ended runs are purged. */
+export type PurgePosition = Pick<RunRow, 'tenant' | 'run_id' | 'ended_at'>;
+
+/** The position before all runs. */
+export const FIRST_TO_PURGE: PurgePosition = { tenant: '', run_id: '', ended_at: new Date(0) };
+
+/** A page of ended runs. */
+export interface PurgePage {
+  /** Latest end of these runs. */
+  readonly endedBy: Date;
+  readonly after: PurgePosition;
+  readonly limit: number;
+}
+
+/** Returns a page of the ended runs whose retention requires the deletion of their content, by their end (SUP-4). */
 export async function runsToPurge(
   db: SupervisorReader,
-  endedBy: Date,
-  limit: number,
+  { endedBy, after: { tenant, run_id, ended_at }, limit }: PurgePage,
 ): Promise<RunRow[]> {
   return await db
     .selectFrom('runs')
@@ -20,19 +33,23 @@ export async function runsToPurge(
     .where('retention', 'in', [HistoryRetention.NONE, HistoryRetention.RUN])
     .where('purged_at', 'is', null)
     .where('ended_at', '<=', endedBy)
+    .where((run) =>
+      run(run.refTuple('ended_at', 'tenant', 'run_id'), '>', run.tuple(ended_at, tenant, run_id)),
+    )
     .orderBy('ended_at')
+    .orderBy('tenant')
+    .orderBy('run_id')
     .limit(limit)
     .execute();
 }
 
 /**
- * Returns at most `limit` ended runs with permanent retention that have agents whose own retention requires the
- * deletion of their content (SUP-4).
+ * Returns a page of the ended runs with permanent retention that have agents whose own retention requires the deletion
+ * of their content, by tenant and id (SUP-4).
  */
 export async function runsWithAgentsToPurge(
   db: SupervisorReader,
-  endedBy: Date,
-  limit: number,
+  { endedBy, after, limit }: PurgePage,
 ): Promise<RunRow[]> {
   // The query starts from the agents, so that it reads only their partial index.
   const found = await db
@@ -44,9 +61,18 @@ export async function runsWithAgentsToPurge(
         .on('runs.retention', '=', HistoryRetention.PERMANENT)
         .on('runs.ended_at', '<=', endedBy),
     )
-    .select(['runs.tenant', 'runs.run_id'])
+    .select(['agents.tenant', 'agents.run_id'])
     .distinct()
     .where('purge_pending', 'is not', null)
+    .where((agent) =>
+      agent(
+        agent.refTuple('agents.tenant', 'agents.run_id'),
+        '>',
+        agent.tuple(after.tenant, after.run_id),
+      ),
+    )
+    .orderBy('agents.tenant')
+    .orderBy('agents.run_id')
     .limit(limit)
     .execute();
   const runs: RunRow[] = [];
