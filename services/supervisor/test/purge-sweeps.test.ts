@@ -1,10 +1,11 @@
-import { HistoryRetention, ManualClock } from '@writ/kernel';
+import { HistoryRetention, ManualClock, sha256Hex } from '@writ/kernel';
 import { expect, it, onTestFinished } from 'vitest';
 import { loadAgents } from '../src/app/definitions/agents-file.ts';
 import { RunPurger } from '../src/app/run/purge-runs.ts';
 import type { SupervisorContext } from '../src/context.ts';
 import { insertAgent } from '../src/store/agent/agents.ts';
 import { newAgentRow } from '../src/store/agent/new-agent.ts';
+import { type DecisionRow, insertDecision } from '../src/store/review/decisions.ts';
 import { insertRun } from '../src/store/run/runs.ts';
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
 import { exampleFile } from './refund-tools.ts';
@@ -14,6 +15,8 @@ const TENANT = 'acme';
 const AT = new Date('2026-01-01T00:00:00Z');
 /** Runs that one sweep reads. */
 const RUNS_AT_ONCE = 20;
+/** Decisions whose content one transaction deletes. */
+const CALLS_AT_ONCE = 64;
 
 const clock = new ManualClock(new Date(AT.getTime() + 3_600_000));
 
@@ -59,6 +62,54 @@ async function insertEnded(
   });
 }
 
+/** A decision on a call of an agent, whose action has content. */
+function decisionRow(runId: string, instance: string, sequence: number): DecisionRow {
+  const callId = `op-${sequence}`;
+  const action = JSON.stringify({
+    kind: 'tool',
+    name: 'look',
+    args: { content: 'Action-content' },
+  });
+  return {
+    tenant: TENANT,
+    run_id: runId,
+    instance,
+    call_id: callId,
+    decision_id: `${runId}-${instance}-${callId}`,
+    sequence,
+    proposal_digest: '',
+    model_call_id: '',
+    step: sequence,
+    composed: false,
+    partial: false,
+    verdict: 'approve',
+    reason: 'fine',
+    rule_id: 'rule',
+    risk: 0,
+    policy_version: '',
+    raw_text: 'Text-content',
+    action,
+    revised_action: null,
+    executed_action: action,
+    executed_from: 'original',
+    has_effect: false,
+    approval_id: null,
+    stop_reason: null,
+    phase: null,
+    settled: true,
+    run_ended: false,
+    definition_digest: null,
+    args_sha256: sha256Hex(action),
+    writ_count: 1,
+    last_writ_id: null,
+    last_writ_expires_at: null,
+    facts_before: null,
+    facts_after: null,
+    decided_at: AT,
+    latency_us: 1,
+  };
+}
+
 it.each([HistoryRetention.RUN, HistoryRetention.PERMANENT])(
   'purges later runs when as many runs as a sweep reads cannot be purged, and retries these (SUP-4): %s',
   async (retention) => {
@@ -91,5 +142,38 @@ it.each([HistoryRetention.RUN, HistoryRetention.PERMANENT])(
     await store.transaction((trx) => trx.updateTable('runs').set({ result: null }).execute());
     await purger.sweep();
     expect(await purged()).toEqual(ids);
+  },
+);
+
+it.each([
+  ['of a run', HistoryRetention.RUN, 0],
+  ['of an agent', HistoryRetention.PERMANENT, 300],
+] as const)(
+  'deletes the content of many decisions %s in several transactions (SUP-4, CO-2)',
+  async (_what, retention, kept) => {
+    const store = await openStore();
+    await insertEnded(store, { runId: 'run-1', retention });
+    await store.transaction(async (trx) => {
+      for (const instance of ['agent', 'child']) {
+        for (let n = 1; n <= 300; n += 1) {
+          await insertDecision(trx, decisionRow('run-1', instance, n));
+        }
+      }
+    });
+    const remaining = async (): Promise<number> => {
+      const rows = await store.db.selectFrom('decisions').selectAll().execute();
+      return rows.filter((row) => JSON.stringify(row).includes('-content')).length;
+    };
+    const removed: number[] = [];
+    const transaction: SupervisorStore['transaction'] = async (work, options) => {
+      const before = await remaining();
+      const answer = await store.transaction(work, options);
+      removed.push(before - (await remaining()));
+      return answer;
+    };
+    expect(await remaining()).toBe(600);
+    await purgerOf({ db: store.db, transaction }).sweep();
+    expect(await remaining()).toBe(kept);
+    expect(Math.max(...removed)).toBeLessThanOrEqual(CALLS_AT_ONCE);
   },
 );

@@ -168,7 +168,7 @@ describe('a run without retention', () => {
     const agent = await endedRun(HistoryRetention.NONE, 'amended');
     const secondStore = await openSecondStore(harness.supervisor);
     let transactions = 0;
-    // Reports a late receipt before each of the two transactions of the purge: the timeline, then the rows.
+    // Reports a late receipt before each transaction of the purge: the timeline, the decisions, then the other rows.
     const transaction: SupervisorStore['transaction'] = async (work, options) => {
       transactions += 1;
       expect(await reportLate(agent, transactions + 1)).toHaveLength(1);
@@ -179,7 +179,7 @@ describe('a run without retention', () => {
     const context = { store: { db, transaction }, clock, config } as unknown as SupervisorContext;
     await new RunPurger(context).sweep();
     await secondStore.close();
-    expect(transactions).toBe(2);
+    expect(transactions).toBe(3);
     expect((await runOf(agent)).purgeTime).toBeDefined();
     expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
   });
@@ -215,8 +215,10 @@ describe('a run without retention', () => {
     // Crash between two timeline entries and between rows.
     for (const [statement, remaining] of [
       ['update "timeline"', /Answer-content/],
-      ['update "receipts"', /Reason-content/],
-      ['delete from "facts"', /Reason-content/],
+      ['update "decisions"', /Reason-content/],
+      ['update "approvals"', /Reason-content/],
+      ['update "receipts"', /User-content/],
+      ['delete from "facts"', /User-content/],
     ] as const) {
       const { child } = await supervisor.spawnProcess({
         execArgv: ['--import', new URL('./kill-at-commit.ts', import.meta.url).href],

@@ -3,9 +3,13 @@ import type { SupervisorContext } from '../../context.ts';
 import { agentsToPurge } from '../../store/agent/agents.ts';
 import { appendAudit } from '../../store/audit/append-audit.ts';
 import {
+  type CallPage,
+  type CallPosition,
+  FIRST_CALL,
   FIRST_TO_PURGE,
   type PurgePosition,
   purgeAgent,
+  purgeCalls,
   purgeRun,
   runsToPurge,
   runsWithAgentsToPurge,
@@ -21,6 +25,8 @@ import { amendResult, resultEventId } from './amend-result.ts';
 const RUNS_AT_ONCE = 20;
 /** Maximum number of entries that are rewritten in one transaction; low, because reviews wait for the transaction. */
 const ENTRIES_AT_ONCE = 64;
+/** Maximum number of calls whose decisions and approvals are rewritten in one transaction. */
+const CALLS_AT_ONCE = 64;
 
 /**
  * Deletes the content of runs that are not retained, and of agents whose retention is shorter than the retention of
@@ -82,6 +88,7 @@ async function purgeWholeRun(context: SupervisorContext, run: RunRow): Promise<v
   const { store, clock } = context;
   const key = { tenant: run.tenant, runId: run.run_id };
   await purgeTimeline(context, key);
+  await purgeAllCalls(context, key);
   await store.transaction(
     async (trx) => {
       const now = clock.now();
@@ -106,6 +113,7 @@ async function purgeAgents(context: SupervisorContext, run: RunRow): Promise<voi
   const key = { tenant: run.tenant, runId: run.run_id };
   const pending = new Set((await agentsToPurge(store.db, key)).map(({ instance }) => instance));
   await purgeTimeline(context, key, pending);
+  await purgeAllCalls(context, key, pending);
   await store.transaction(
     async (trx) => {
       const now = clock.now();
@@ -141,6 +149,25 @@ async function purgeTimeline(
     // Sequences have no gaps (HK-1), so `after + count` is the sequence of the last entry that was read.
     after += count;
   } while (count === ENTRIES_AT_ONCE);
+}
+
+/**
+ * Deletes the content of decisions and approvals.
+ * @param agents instances whose calls lose their content; omitted for all agents
+ */
+async function purgeAllCalls(
+  { store }: SupervisorContext,
+  key: RunKey,
+  agents?: ReadonlySet<string>,
+): Promise<void> {
+  let after: CallPosition | undefined = FIRST_CALL;
+  while (after !== undefined) {
+    const page: CallPage = { after, limit: CALLS_AT_ONCE };
+    after = await store.transaction((trx) => purgeCalls(trx, key, page, agents), {
+      run: key,
+      background: true,
+    });
+  }
 }
 
 /** Deletes the content of the result, which a late receipt may have amended after its entry was purged. */

@@ -1,9 +1,9 @@
-import { HistoryRetention, type RunKey } from '@writ/kernel';
+import { type AgentKey, HistoryRetention, omitUndefined, type RunKey } from '@writ/kernel';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { RunResult } from '../../domain/result/run-result.ts';
 import { withheldAction, withheldResult } from '../../domain/result/withhold.ts';
 import { type AgentRow, keyOf, purgeAgents, saveAgent } from '../agent/agents.ts';
-import { callKeyOf, decisionsOf, saveDecision } from '../review/decisions.ts';
+import { type DecisionRow, saveDecision } from '../review/decisions.ts';
 import { deleteFacts } from '../review/facts.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { loadRun, type RunRow, saveRun } from './runs.ts';
@@ -81,12 +81,12 @@ export async function runsWithAgentsToPurge(
 }
 
 /**
- * Deletes the content of a run's rows except its timeline: goal, arguments, answers, observations, facts, comments.
+ * Deletes the content of a run's rows except its timeline, decisions and approvals: goal, answers, observations, facts.
  * Ids, digests, names, states and totals remain (SUP-4).
  */
 export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   const key: RunKey = { tenant: run.tenant, runId: run.run_id };
-  await purgeCalls(trx, key, () => true);
+  await purgeReceipts(trx, key);
   await purgeAgents(trx, key);
   await deleteFacts(trx, key);
   await saveRun(trx, key, {
@@ -107,8 +107,7 @@ export async function purgeAgent(
   agent: AgentRow,
   isParentKept: boolean,
 ): Promise<void> {
-  const { instance } = agent;
-  await purgeCalls(trx, keyOf(agent), (of) => of === instance);
+  await purgeReceipts(trx, keyOf(agent));
   await saveAgent(trx, keyOf(agent), {
     ...(!isParentKept && { ending_answer: null }),
     ending_detail: null,
@@ -116,31 +115,81 @@ export async function purgeAgent(
   });
 }
 
-/** Deletes the content of decisions, approvals and receipts of the agents that `concerns` selects. */
-async function purgeCalls(
+/** A position among the calls of a run. */
+export type CallPosition = Pick<DecisionRow, 'instance' | 'call_id'>;
+
+/** A page of calls. */
+export interface CallPage {
+  readonly after: CallPosition;
+  readonly limit: number;
+}
+
+/** The position before all calls. */
+export const FIRST_CALL: CallPosition = { instance: '', call_id: '' };
+
+/**
+ * Deletes the content of the decisions and approvals of a page of calls.
+ * @param agents instances whose calls lose their content; omitted for all agents
+ * @returns the position of the last call of the page; undefined after the last page
+ */
+export async function purgeCalls(
   trx: SupervisorTransaction,
   key: RunKey,
-  concerns: (instance: string) => boolean,
-): Promise<void> {
+  { after, limit }: CallPage,
+  agents?: ReadonlySet<string>,
+): Promise<CallPosition | undefined> {
   const ofRun = { tenant: key.tenant, run_id: key.runId };
-  const decisions = (await decisionsOf(trx, key)).filter(({ instance }) => concerns(instance));
-  for (const row of decisions) {
-    await saveDecision(trx, callKeyOf(row), {
-      raw_text: null,
-      action: withheldJson(row.action),
-      revised_action: withheldJson(row.revised_action),
-      executed_action: withheldJson(row.executed_action),
-      facts_before: null,
-      facts_after: null,
-    });
+  const page = await trx
+    .selectFrom('decisions')
+    .select(['instance', 'call_id', 'action', 'revised_action', 'executed_action'])
+    .where(({ and }) => and(ofRun))
+    .where((row) =>
+      row(row.refTuple('instance', 'call_id'), '>', row.tuple(after.instance, after.call_id)),
+    )
+    .orderBy('instance')
+    .orderBy('call_id')
+    .limit(limit)
+    .execute();
+  const concerned = page.filter(({ instance }) => agents?.has(instance) ?? true);
+  for (const { instance, call_id: callId, ...actions } of concerned) {
+    await saveDecision(
+      trx,
+      { ...key, instance, callId },
+      {
+        raw_text: null,
+        action: withheldJson(actions.action),
+        revised_action: withheldJson(actions.revised_action),
+        executed_action: withheldJson(actions.executed_action),
+        facts_before: null,
+        facts_after: null,
+      },
+    );
   }
+  const byAgent = Map.groupBy(concerned, ({ instance }) => instance);
+  for (const [instance, calls] of byAgent) {
+    await purgeApprovals(
+      trx,
+      { ...key, instance },
+      calls.map(({ call_id }) => call_id),
+    );
+  }
+  const last = page.at(limit - 1);
+  return last && { instance: last.instance, call_id: last.call_id };
+}
+
+/** Deletes the content of the approvals of calls of an agent. */
+async function purgeApprovals(
+  trx: SupervisorTransaction,
+  { tenant, runId, instance }: AgentKey,
+  callIds: readonly string[],
+): Promise<void> {
   const approvals = await trx
     .selectFrom('approvals')
-    .select(['approval_id', 'instance', 'state', 'action', 'executed_action', 'basis'])
-    .where(({ and }) => and(ofRun))
+    .select(['approval_id', 'state', 'action', 'executed_action', 'basis'])
+    .where(({ and }) => and({ tenant, run_id: runId, instance }))
+    .where('call_id', 'in', callIds)
     .execute();
-  for (const { approval_id, instance, state, action, executed_action, basis } of approvals) {
-    if (!concerns(instance)) continue;
+  for (const { approval_id, state, action, executed_action, basis } of approvals) {
     await trx
       .updateTable('approvals')
       .set({
@@ -153,13 +202,18 @@ async function purgeCalls(
       .where('approval_id', '=', approval_id)
       .execute();
   }
-  for (const instance of new Set(decisions.map((row) => row.instance))) {
-    await trx
-      .updateTable('receipts')
-      .set({ claims: '{}', observation: null })
-      .where(({ and }) => and({ ...ofRun, instance }))
-      .execute();
-  }
+}
+
+/** Deletes the content of the receipts of a run, or of one agent. */
+async function purgeReceipts(
+  trx: SupervisorTransaction,
+  { tenant, runId, instance }: RunKey & { readonly instance?: string },
+): Promise<void> {
+  await trx
+    .updateTable('receipts')
+    .set({ claims: '{}', observation: null })
+    .where(({ and }) => and(omitUndefined({ tenant, run_id: runId, instance })))
+    .execute();
 }
 
 function withheldJson(json: string | null): string | null {
