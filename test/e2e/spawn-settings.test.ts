@@ -180,7 +180,7 @@ describe('the settings of a delegation', () => {
     expect(answer.split('\n')).toEqual([
       'publish_brief,search_library Spoken.',
       'search_library error:model_not_allowed',
-      'error:model_not_allowed: models is not allowed for speaker. Allowed models: research, sim-tidal-mills.',
+      'error:model_not_allowed: Model gpt-9 is not allowed for speaker. Allowed models: research, sim-tidal-mills.',
       'error:tool_not_allowed: tools contains send_mail, which is not a tool of speaker.',
       'error:invalid_spawn: tools must not be an empty list; omit it to allow all tools of speaker.',
       'error:invalid_spawn: models must not be an empty list; omit it to allow all models of speaker.',

@@ -89,7 +89,7 @@ describe('StartRun', () => {
     const runs = supervisor.runs();
     await expect(runs.startRun({ ...START, model: 'gpt-9' })).rejects.toMatchObject({
       reason: 'MODEL_NOT_ALLOWED',
-      message: 'model is not allowed for worker. Allowed models: main, sim-*.',
+      message: 'Model gpt-9 is not allowed for worker. Allowed models: main, sim-*.',
     });
     await expect(runs.startRun({ ...START, model: 'sim-*' })).rejects.toMatchObject({
       reason: 'MODEL_NOT_ALLOWED',

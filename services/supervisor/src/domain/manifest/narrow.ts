@@ -67,7 +67,7 @@ export function assertModelAllowed(
   const allowed = [model.model, ...model.alsoAllowed].filter((alias) => alias !== '').join(', ');
   throw new InvalidRequestError(
     'MODEL_NOT_ALLOWED',
-    `${field} is not allowed for ${name}. Allowed models: ${allowed || 'none'}.`,
+    `Model ${wanted} is not allowed for ${name}. Allowed models: ${allowed || 'none'}.`,
     { field },
   );
 }

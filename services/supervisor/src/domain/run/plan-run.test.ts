@@ -77,7 +77,7 @@ describe('planRun', () => {
   it('matches model patterns with * as the only wildcard', () => {
     expect(plan({ model: 'sim-x' }).manifest.model.model).toBe('sim-x');
     expect(plan({ model: 'a.b' }).manifest.model.model).toBe('a.b');
-    expect(() => plan({ model: 'axb' })).toThrow('model is not allowed for worker');
+    expect(() => plan({ model: 'axb' })).toThrow('Model axb is not allowed for worker.');
     expect(() => plan({ model: 'my-sim-x' })).toThrow('Allowed models: small, sim-*, a.b*');
   });
 
