@@ -42,6 +42,11 @@ async function endedBy(child: ChildProcess, signal: NodeJS.Signals): Promise<unk
   return await exit;
 }
 
+/** Waits until the parent of the process has noticed its end; until then the process id exists. */
+async function untilEnded(pid: number): Promise<void> {
+  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow(), { timeout: LIVENESS_MS });
+}
+
 describe('writ dev', () => {
   it('prints address, key and model to a pipe; a second command finds address and key (PE-3)', async () => {
     const { folder } = await createProject();
@@ -138,12 +143,45 @@ describe('writ dev', () => {
       timeout: LIVENESS_MS,
     });
     process.kill(Number(first), 'SIGKILL');
-    await vi.waitFor(() => expect(() => process.kill(Number(first), 0)).toThrow(), {
-      timeout: LIVENESS_MS,
-    });
+    await untilEnded(Number(first));
     writeFileSync(change, '');
     await dev.until(/^The platform is not running\. It starts when a file changes\.$/);
     project.write('observed.mjs', module(''));
+    await dev.until(/^Writ is up/, 2);
+    expect(await endedBy(dev.child, 'SIGTERM')).toEqual([0, null]);
+  });
+
+  it('starts at the next change if the new process ends while the previous one drains (PE-3)', async () => {
+    const project = await createProject();
+    const pids = `${project.folder}.pids`;
+    const draining = `${project.folder}.draining`;
+    const drained = `${project.folder}.drained`;
+    // Each process records its id; the exit of the first one blocks until the test has killed the second one.
+    const recorded = `
+      import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
+      appendFileSync(${JSON.stringify(pids)}, process.pid + '\\n');
+      export default {};
+    `;
+    const blocked = `${recorded}
+      process.once('exit', () => {
+        writeFileSync(${JSON.stringify(draining)}, '');
+        const pause = new Int32Array(new SharedArrayBuffer(4));
+        while (!existsSync(${JSON.stringify(drained)})) Atomics.wait(pause, 0, 0, 20);
+      });
+    `;
+    project.write('observed.mjs', blocked);
+    project.change('tools.ts', 'import', "import './observed.mjs';\nimport");
+    const dev = startDev(project.folder);
+    await dev.until(/^Files are watched/);
+    project.write('observed.mjs', recorded);
+    await vi.waitFor(() => expect(existsSync(draining)).toBe(true), { timeout: LIVENESS_MS });
+    const [, second = ''] = readFileSync(pids, 'utf8').split('\n');
+    process.kill(Number(second), 'SIGKILL');
+    await untilEnded(Number(second));
+    writeFileSync(drained, '');
+    await dev.until(/^The platform ended with SIGKILL\.$/);
+    await dev.until(/^The platform is not running\. It starts when a file changes\.$/);
+    project.change('agents.yaml', 'voucher-agent', 'credit-agent');
     await dev.until(/^Writ is up/, 2);
     expect(await endedBy(dev.child, 'SIGTERM')).toEqual([0, null]);
   });

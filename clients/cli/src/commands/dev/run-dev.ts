@@ -79,7 +79,8 @@ async function replace(
   for (const finding of findingsOf(checked)) io.warn(textOf(finding));
   if (checked.kind === 'ready') {
     if (previous !== undefined) await stop(previous);
-    next.send('start');
+    // If the new process has ended while the previous one stopped, the message fails, and the end is reported below.
+    next.send('start', () => undefined);
     const up = await message(next);
     if (up.kind === 'up') {
       for (const line of previous === undefined ? up.lines : up.lines.slice(0, 1)) io.print(line);
@@ -100,15 +101,19 @@ function start({ folder, env, main }: Dev): ChildProcess {
   });
 }
 
+/** Returns the next message of the platform process; `failed` if the process ends first or has already ended. */
 async function message(child: ChildProcess): Promise<FromPlatform> {
-  const ended = once(child, 'exit').then(
-    ([code]): FromPlatform => ({
-      kind: 'failed',
-      problem: `The platform ended with exit code ${String(code)}.`,
-    }),
-  );
+  if (!isRunning(child)) return endOf(child);
+  const ended = once(child, 'exit').then(() => endOf(child));
   const received = once(child, 'message').then(([value]) => value as FromPlatform);
   return await Promise.race([received, ended]);
+}
+
+function endOf({ exitCode, signalCode }: ChildProcess): FromPlatform {
+  return {
+    kind: 'failed',
+    problem: `The platform ended with ${signalCode ?? `exit code ${exitCode}`}.`,
+  };
 }
 
 function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
