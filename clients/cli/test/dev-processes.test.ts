@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { createWritClient } from '@writ/client';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -185,6 +185,34 @@ describe('writ dev', () => {
     await dev.until(/^Writ is up/, 2);
     expect(await endedBy(dev.child, 'SIGTERM')).toEqual([0, null]);
   });
+
+  it('exits with 2 and names the log that cannot be opened (PE-3, SYS-3)', async () => {
+    const { folder } = await createProject();
+    mkdirSync(join(folder, '.writ/dev.log'), { recursive: true });
+    const dev = startDev(folder);
+    expect(await once(dev.child, 'exit')).toEqual([2, null]);
+    expect(dev.text()).toBe(
+      `The log ${join(folder, '.writ/dev.log')} cannot be opened (EISDIR); make it a file that this user can write, or set WRIT_DATA to another folder.\n`,
+    );
+  });
+
+  // Writes to /dev/full fail like those to a full disk.
+  it.skipIf(!existsSync('/dev/full'))(
+    'serves the project and reports once that the log cannot be written (PE-3)',
+    async () => {
+      const { folder } = await createProject();
+      vi.stubEnv('WRIT_LOG_LEVEL', 'debug');
+      mkdirSync(join(folder, '.writ'));
+      symlinkSync('/dev/full', join(folder, '.writ/dev.log'));
+      const dev = startDev(folder);
+      await dev.until(/^Files are watched/);
+      await dev.until(/^The log .*dev\.log cannot be written \(ENOSPC\)\.$/);
+      const { out } = await writ(['agents'], { WRIT_DATA: join(folder, '.writ') });
+      expect(out.join('\n')).toContain('voucher-agent');
+      expect(await endedBy(dev.child, 'SIGTERM')).toEqual([0, null]);
+      expect(dev.text().match(/cannot be written/g)).toHaveLength(1);
+    },
+  );
 
   it('exits with 2 and names the missing tool or file of an invalid project (PE-3, SYS-3)', async () => {
     const project = await createProject();

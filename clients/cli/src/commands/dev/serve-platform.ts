@@ -1,6 +1,7 @@
-import { createWriteStream, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { createWritClient } from '@writ/client';
+import { InvalidRequestError } from '@writ/kernel';
 import {
   checkProject,
   documentsOf,
@@ -13,7 +14,7 @@ import {
   type Project,
 } from '@writ/platform';
 import { createDataFolder } from '@writ/service';
-import { DEV_ADDRESS_FILE } from '../../client.ts';
+import { codeOf, DEV_ADDRESS_FILE } from '../../client.ts';
 import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
 import { shellWord } from '../../output/shell.ts';
@@ -31,7 +32,10 @@ export type FromPlatform =
  * with errors does not replace the previous one. Returns if the version is invalid or fails to start, and when the
  * parent exits or sends SIGTERM.
  */
-export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>): Promise<void> {
+export async function servePlatform(
+  folder: string,
+  { env, warn }: Pick<CliIo, 'env' | 'warn'>,
+): Promise<void> {
   // Ctrl-C sends SIGINT to the whole process group; this process ignores it, because the parent stops it with SIGTERM.
   process.on('SIGINT', () => undefined);
   // When the terminal closes, the parent ends, and this process stops because it is disconnected.
@@ -59,13 +63,8 @@ export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>)
     if (isInvalid || (await Promise.race([starting, stopped])) === 'stopped') return;
     const dataDir = env.WRIT_DATA || join(project.folder, '.writ');
     createDataFolder(dataDir);
-    const log = createWriteStream(join(dataDir, 'dev.log'), { flags: 'a' });
-    open = await openProject(project, {
-      env,
-      documents,
-      dataDir,
-      logStream: { write: (line: string) => void log.write(line) },
-    });
+    const logStream = openLog(join(dataDir, 'dev.log'), warn);
+    open = await openProject(project, { env, documents, dataDir, logStream });
     writeFileSync(join(dataDir, DEV_ADDRESS_FILE), `${open.platform.edgeUrl}\n`);
     await sendToParent({ kind: 'up', lines: await linesOf(project, open) });
     await stopped;
@@ -78,6 +77,37 @@ export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>)
     }
     if (process.connected) process.disconnect();
   }
+}
+
+/**
+ * Opens the log, which the platform appends to. The platform continues if a line cannot be written, such as to a full
+ * disk; only the first failure is reported.
+ * @throws InvalidRequestError INVALID_FILE if the file cannot be opened
+ */
+function openLog(file: string, warn: CliIo['warn']): { write(line: string): void } {
+  let handle: number;
+  try {
+    handle = openSync(file, 'a');
+  } catch (error) {
+    throw new InvalidRequestError(
+      'INVALID_FILE',
+      `The log ${file} cannot be opened (${codeOf(error)}); make it a file that this user can write, or set WRIT_DATA to another folder.`,
+      { file },
+      { cause: error },
+    );
+  }
+  let isReported = false;
+  return {
+    write: (line) => {
+      try {
+        appendFileSync(handle, line);
+      } catch (error) {
+        if (isReported) return;
+        isReported = true;
+        warn(`The log ${file} cannot be written (${codeOf(error)}).`);
+      }
+    },
+  };
 }
 
 async function linesOf(project: Project, { platform, model, dataDir }: OpenProject) {
