@@ -10,6 +10,7 @@ import {
   HaltState,
   ListHaltsResponseSchema,
 } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { CancelRunRequestSchema } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { QueryUsageResponseSchema } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -204,6 +205,34 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     const [first, second, third] = requests;
     expect(second).toBe(first);
     expect(third).not.toBe(first);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('cancels a run with a new request id after a lost response and a changed reason (PE-2, RT-4)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    const runId = await platform.startRefund('cancel-lost', 1200);
+    await page.goto(`/runs/${runId}`);
+    const requests: string[] = [];
+    await page.route(/CancelRun/, async (route) => {
+      const body = route.request().postDataBuffer() ?? Buffer.alloc(0);
+      requests.push(fromBinary(CancelRunRequestSchema, body).requestId);
+      if (requests.length === 2) return await route.continue();
+      // The platform executes the first request, and the page does not receive the response.
+      await route.fetch();
+      await route.abort();
+    });
+    await page.getByRole('button', { name: 'Actions' }).click();
+    await page.getByRole('menuitem', { name: 'Cancel the run' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Cancel the run' });
+    const cancel = dialog.getByRole('button', { name: 'Cancel the run' });
+    await dialog.getByLabel('Reason').fill('Wrong user.');
+    await cancel.click();
+    await dialog.getByText('Writ cannot be reached.').waitFor();
+    await dialog.getByLabel('Reason').fill('Wrong user and amount.');
+    await cancel.click();
+    await page.getByText(`Run ${runId} is being cancelled.`).waitFor();
+    expect(new Set(requests).size).toBe(2);
     expect(problems).toEqual([]);
     await context.close();
   });

@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { Ban, ChevronDown, CircleCheck, OctagonPause } from 'lucide-react';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { newRequestId } from '../../api/ids.ts';
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx';
 import { TextBox } from '../../parts/text-box.tsx';
@@ -107,7 +107,9 @@ function CancelDialog({ run, isOpen, onClose }: DialogProps) {
   const { api } = useSession();
   const queries = useQueryClient();
   const [reason, setReason] = useState('');
-  const [requestId] = useState(newRequestId);
+  const [requestId, setRequestId] = useState(newRequestId);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another reason is another request.
+  useEffect(() => setRequestId(newRequestId()), [reason]);
   const cancel = useMutation({
     mutationFn: () => api.runs.cancelRun({ requestId, runId: run.runId, reason }),
     onSuccess: async () => {
