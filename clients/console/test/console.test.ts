@@ -399,7 +399,47 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('verifies a partial export after the user enters the record that it follows (SV-8, PE-2)', async () => {
+  it('removes the verdict, and aborts a verification in progress, when an input changes (SV-8, PE-2)', async () => {
+    const { page, context, problems } = await open(platform.auditorKey);
+    await page.goto('/audit');
+    const verify = page.getByRole('button', { name: 'Verify' });
+    const verdict = page.getByText(
+      /The chain of tenant default is valid|The chain is invalid|^Line /,
+    );
+    const choose = async (label: string) => {
+      const chooser = page.waitForEvent('filechooser');
+      await page.getByLabel(label).click();
+      const file = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from('{}\n') };
+      await (await chooser).setFiles(file);
+    };
+    for (const change of [
+      () => choose('Export'),
+      () => page.getByLabel('Starts after record').fill('2'),
+      () => page.getByLabel('A file that I kept').check(),
+    ]) {
+      await verify.click();
+      await verdict.first().waitFor();
+      await change();
+      await expect.poll(() => verdict.count()).toBe(0);
+    }
+    await choose('Key file');
+    await verify.click();
+    await page.getByRole('alert').first().waitFor();
+    await choose('Key file');
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
+
+    await page.reload();
+    await page.route(/ExportAudit/, () => undefined);
+    await verify.click();
+    await page.getByText('Reading the chain').waitFor();
+    await choose('Export');
+    await page.getByText('Reading the chain').waitFor({ state: 'hidden' });
+    expect(await verify.isEnabled()).toBe(true);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('verifies a partial export after its first record is named (SV-8, PE-2)', async () => {
     const lines: string[] = [];
     for await (const entry of platform.client.audit.exportAudit({ afterSequence: 2n })) {
       lines.push(exportedLine(entry));

@@ -14,8 +14,15 @@ interface Verification {
    * null, uses the published keys. `after` is the number of the record that precedes a partial export.
    */
   readonly verify: (exportFile: File | null, keyFile: File | null, after?: number) => Promise<void>;
+  /** Removes the verdict or error of the previous inputs, and aborts a verification in progress, but not a download. */
+  readonly clear: () => void;
   /** Saves the current chain as a file. */
   readonly download: () => Promise<void>;
+}
+
+interface Operation {
+  readonly kind: 'verification' | 'download';
+  readonly controller: AbortController;
 }
 
 /** Returns the verification of the chain of the tenant; leaving the page aborts it. */
@@ -24,38 +31,58 @@ export function useVerification(): Verification {
   const [progress, setProgress] = useState('');
   const [verdict, setVerdict] = useState<ChainVerdict>();
   const [error, setError] = useState<unknown>();
-  const running = useRef<AbortController>(undefined);
-  useEffect(() => () => running.current?.abort(), []);
+  const running = useRef<Operation>(undefined);
+  useEffect(() => () => running.current?.controller.abort(), []);
 
-  const run = async (work: (signal: AbortSignal) => Promise<void>): Promise<void> => {
-    running.current?.abort();
-    const attempt = new AbortController();
-    running.current = attempt;
+  const stop = (): void => {
+    running.current?.controller.abort();
+    running.current = undefined;
     setVerdict(undefined);
     setError(undefined);
+    setProgress('');
+  };
+  const run = async (
+    kind: Operation['kind'],
+    work: (signal: AbortSignal) => Promise<void>,
+  ): Promise<void> => {
+    stop();
+    const controller = new AbortController();
+    const { signal } = controller;
+    running.current = { kind, controller };
     setProgress('Reading the chain');
     try {
-      await work(attempt.signal);
+      await work(signal);
     } catch (failure) {
-      if (!attempt.signal.aborted) setError(failure);
+      if (!signal.aborted) setError(failure);
     }
-    if (!attempt.signal.aborted) setProgress('');
+    if (signal.aborted) return;
+    running.current = undefined;
+    setProgress('');
+  };
+  const report = (text: string, signal: AbortSignal): void => {
+    signal.throwIfAborted();
+    setProgress(text);
   };
   const chain = (signal: AbortSignal): Promise<string[]> =>
-    downloadChain(api, (lines) => setProgress(`${lines} lines read`), signal);
+    downloadChain(api, (lines) => report(`${lines} lines read`, signal), signal);
   return {
     progress,
     verdict,
     error,
     verify: (exportFile, keyFile, after) =>
-      run(async (signal) => {
+      run('verification', async (signal) => {
         const lines = exportFile === null ? await chain(signal) : linesOf(await exportFile.text());
-        setProgress(`Verifying ${lines.length} lines`);
+        report(`Verifying ${lines.length} lines`, signal);
         const jwks = keyFile === null ? await publishedKeys(api) : await keyFile.text();
-        setVerdict(await verifyChain(lines, jwks, after));
+        const found = await verifyChain(lines, jwks, after);
+        signal.throwIfAborted();
+        setVerdict(found);
       }),
+    clear: () => {
+      if (running.current?.kind !== 'download') stop();
+    },
     download: () =>
-      run(async (signal) => {
+      run('download', async (signal) => {
         const lines = await chain(signal);
         save(`writ-audit-${caller?.tenant ?? 'tenant'}.jsonl`, `${lines.join('\n')}\n`);
       }),

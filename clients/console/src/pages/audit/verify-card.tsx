@@ -1,6 +1,6 @@
 import { Alert, Button, FileInput, Group, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { Download, ShieldCheck } from 'lucide-react';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { ErrorNotice } from '../../parts/notices.tsx';
 import { Section } from '../../parts/section.tsx';
 import { useVerification } from './use-verification.ts';
@@ -12,7 +12,9 @@ export function VerifyCard() {
   const [keyFile, setKeyFile] = useState<File | null>(null);
   const [exportFile, setExportFile] = useState<File | null>(null);
   const [start, setStart] = useState('');
-  const { progress, verdict, error, verify, download } = useVerification();
+  const { progress, verdict, error, verify, clear, download } = useVerification();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the verdict is about the inputs at the click.
+  useEffect(clear, [exportFile, keyFile, source, start]);
   const usesKeyFile = source === 'file';
   const after = exportFile === null ? 0 : recordNumber(start);
   const isBusy = progress !== '';
