@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { exportedLine } from '@writ/audit/portable';
 import {
   DecideApprovalRequestSchema,
@@ -8,6 +8,7 @@ import {
 import {
   HaltSchema,
   HaltState,
+  ListHaltsRequestSchema,
   ListHaltsResponseSchema,
 } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { CancelRunRequestSchema } from '@writ/contracts/writ/run/v1/run_service_pb';
@@ -367,6 +368,40 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await lift('second');
     await dialog.getByText('Agents in tenant second').waitFor();
     expect(await dialog.getByRole('alert').count()).toBe(0);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('loads further pages of halts on request (PE-2, SV-9)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    await page.route(/ListHalts/, async (route) => {
+      const body = route.request().postDataBuffer() ?? Buffer.alloc(0);
+      const { pageToken } = fromBinary(ListHaltsRequestSchema, body);
+      const [tenants, nextPageToken] =
+        pageToken === '' ? [['first', 'second'], 'next'] : [['third'], ''];
+      const halts = tenants.map((tenant) =>
+        create(HaltSchema, {
+          haltId: `hlt_${tenant}`,
+          scope: { kind: { case: 'tenant', value: tenant } },
+          state: HaltState.RESUMED,
+        }),
+      );
+      const answer = create(ListHaltsResponseSchema, { halts, nextPageToken });
+      await route.fulfill({
+        contentType: 'application/proto',
+        body: Buffer.from(toBinary(ListHaltsResponseSchema, answer)),
+      });
+    });
+    await page.goto('/halts');
+    await page.getByText('all', { exact: true }).click();
+    const third = page.getByRole('article', { name: 'Halt of tenant third' });
+    await page.getByRole('article', { name: 'Halt of tenant second' }).waitFor();
+    expect(await third.count()).toBe(0);
+    const more = page.getByRole('button', { name: 'Load older halts' });
+    await more.click();
+    await third.waitFor();
+    expect(await page.getByRole('article').count()).toBe(3);
+    expect(await more.count()).toBe(0);
     expect(problems).toEqual([]);
     await context.close();
   });

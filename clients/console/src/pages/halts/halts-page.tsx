@@ -1,6 +1,6 @@
 import { Button, Card, Group, SegmentedControl, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query';
 import { haltStateText, printable, scopeText } from '@writ/client/display';
 import { type Halt, HaltState } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { OctagonPause } from 'lucide-react';
@@ -15,17 +15,25 @@ import { localTime } from '../../parts/times.ts';
 import { useSession } from '../../session/session-provider.tsx';
 import { HaltDialog } from './halt-dialog.tsx';
 
+const PAGE_SIZE = 200;
+
 /** The halts of the tenant: order, list, lift. */
 export function HaltsPage() {
   const { api, can, caller } = useSession();
   const [isAll, setAll] = useState(false);
   const [isOrdering, setOrdering] = useState(false);
   const [lifted, setLifted] = useState<Halt>();
-  const halts = useQuery({
+  const halts = useInfiniteQuery({
     queryKey: ['halts', isAll],
-    queryFn: async ({ signal }) =>
-      (await api.control.listHalts({ inForceOnly: !isAll, pageSize: 200 }, { signal })).halts,
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      api.control.listHalts(
+        { inForceOnly: !isAll, pageSize: PAGE_SIZE, pageToken: pageParam },
+        { signal },
+      ),
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
   });
+  const cards = halts.data?.pages.flatMap((page) => page.halts);
   const mayHalt = can('writ.control.v1.ControlService/Halt');
   const mayLift = can('writ.control.v1.ControlService/Resume');
   return (
@@ -54,16 +62,27 @@ export function HaltsPage() {
     >
       {halts.error !== null && <ErrorNotice error={halts.error} onRetry={halts.refetch} />}
       {halts.isPending && <Loading />}
-      {halts.data?.length === 0 && (
+      {cards?.length === 0 && (
         <EmptyNotice title={isAll ? 'No halt was ordered yet' : 'No halt is in force'} />
       )}
-      {halts.data?.map((halt) => (
+      {cards?.map((halt) => (
         <HaltCard
           key={halt.haltId}
           halt={halt}
           onLift={mayLift ? () => setLifted(halt) : undefined}
         />
       ))}
+      {halts.hasNextPage && (
+        <Group justify="center">
+          <Button
+            variant="default"
+            loading={halts.isFetchingNextPage}
+            onClick={() => void halts.fetchNextPage()}
+          >
+            Load older halts
+          </Button>
+        </Group>
+      )}
       <HaltDialog
         isOpen={isOrdering}
         onClose={() => setOrdering(false)}
