@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import json
 import os
 import re
@@ -210,7 +209,7 @@ async def verify(ring: KeyRing, kind: str, token: str, issuers: tuple[str, ...],
             raise ValueError("it was issued in the future; compare the clocks")
         ParseDict(payload[kind], claims)
         return Verified(claims, str(payload["jti"]), payload["sub"], issuer, float(times[2]))
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, ParseError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ParseError) as error:
         raise _invalid(kind, error) from error
     except InvalidSignature as error:
         raise _invalid(kind, ValueError("its signature is invalid")) from error
