@@ -132,7 +132,8 @@ def load_registry(path: Path, variables: Mapping[str, str] = os.environ) -> Regi
     document = yaml.safe_load(path.read_text())
     _check_keys(str(path), document, _PARTS)
     for entry in document["tools"]:
-        _check_keys(f"{path}: tool {entry.get('name', 'without a name')}", entry, _TOOL_REQUIRED, _TOOL_OPTIONAL)
+        name = entry.get("name", "without a name")
+        _check_keys(f"{path}: tool {name}", entry, _TOOL_REQUIRED, _TOOL_OPTIONAL)
     sources = {name: _source(name, entry, variables) for name, entry in document["sources"].items()}
     tools: dict[str, Tool] = {}
     for entry in sorted(document["tools"], key=lambda entry: str(entry["name"])):
