@@ -1,15 +1,12 @@
 /** The site of the documentation: `npm run docs` builds it into dist/docs, `npm run docs:dev` serves it. */
 import { cpSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { defineConfig, type MarkdownOptions } from 'vitepress';
 import { contentsOf } from './contents.ts';
 
 type Markdown = Parameters<NonNullable<MarkdownOptions['config']>>[0];
 
 const DOCS = join(import.meta.dirname, '..');
-
-/** Matches the start of a link to a file outside of docs/, from a page at any depth. */
-const OUTSIDE = /^(?:\.\.\/)*\.\.\/(?!(?:adr|explanation|how-to|operations|reference|tutorial)\/)/;
 
 export default defineConfig({
   title: 'Writ',
@@ -48,16 +45,20 @@ function githubAnchor(title: string): string {
 
 /** Shows a link to a file of the repository as the name of the file, because the site does not contain it. */
 function withoutOutsideLinks(markdown: Markdown): void {
-  markdown.core.ruler.push('outside-links', ({ tokens }) => {
+  markdown.core.ruler.push('outside-links', ({ tokens, env }) => {
+    // The title of a container is rendered without the path of its page.
+    const { relativePath = '' } = env as { readonly relativePath?: string };
+    const folder = posix.dirname(relativePath);
     for (const { children } of tokens) {
       const open: boolean[] = [];
       for (const token of children ?? []) {
         if (token.type === 'link_open') {
-          const target = String(token.attrGet('href'));
-          open.push(OUTSIDE.test(target));
+          // Relative to docs/.
+          const target = posix.join(folder, String(token.attrGet('href')));
+          open.push(target.startsWith('../'));
           if (open.at(-1)) {
             token.tag = 'span';
-            token.attrs = [['title', target.replace(OUTSIDE, '')]];
+            token.attrs = [['title', target.slice('../'.length)]];
           }
         } else if (token.type === 'link_close' && open.pop()) token.tag = 'span';
       }

@@ -1,7 +1,9 @@
 import { cpSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createMarkdownRenderer } from 'vitepress';
 import { describe, expect, it } from 'vitest';
+import config from '../../docs/.vitepress/config.ts';
 import { contentsOf } from '../../docs/.vitepress/contents.ts';
 import { externalResources } from './docs-site.ts';
 
@@ -25,6 +27,25 @@ describe('the site of the documentation', () => {
     expect(() => contentsOf(copy)).toThrow('README.md does not list how-to/lost.md.');
   });
 
+  it.each([
+    ['reference/api/tool.md', '../../operations/tls.md#certificates'],
+    ['reference/configuration/agents.md', '../events.md'],
+    ['how-to/policy.md', '../reference/schemas/agents.json'],
+    ['how-to/policy.md', '#functions'],
+    ['how-to/policy.md', 'https://example.com/page'],
+  ])('keeps a link from %s to %s (PE-4)', async (page, target) => {
+    expect(await rendered(page, target)).toContain('<a href=');
+  });
+
+  it.each([
+    ['how-to/policy.md', '../../libs/policy/README.md', 'libs/policy/README.md'],
+    ['adr/index.md', '../../adr/README.md', 'adr/README.md'],
+    ['index.md', '../CONTRIBUTING.md', 'CONTRIBUTING.md'],
+    ['reference/api/run.md', '../../../proto/writ/run/v1/run.proto', 'proto/writ/run/v1/run.proto'],
+  ])('shows a link from %s to %s, outside of docs/, as text (PE-4)', async (page, target, file) => {
+    expect(await rendered(page, target)).toContain(`<span title="${file}">Text</span>`);
+  });
+
   it('is checked for scripts, styles and fonts that are loaded from other servers; links are permitted', () => {
     const page = [
       '<a href="https://example.com/page">',
@@ -40,3 +61,11 @@ describe('the site of the documentation', () => {
     ]);
   });
 });
+
+/** Renders a page that contains only a link, as the site does. */
+async function rendered(page: string, target: string): Promise<string> {
+  // Without a highlighter, because the page has no code.
+  const options = { ...config.markdown, highlight: (code: string) => code };
+  const markdown = await createMarkdownRenderer('docs', options);
+  return markdown.render(`[Text](${target})`, { relativePath: page });
+}
