@@ -474,7 +474,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('verifies a partial export after its first record is named (SV-8, PE-2)', async () => {
+  it('verifies a partial export after the user enters the record that it follows (SV-8, PE-2)', async () => {
     const lines: string[] = [];
     for await (const entry of platform.client.audit.exportAudit({ afterSequence: 2n })) {
       lines.push(exportedLine(entry));

@@ -165,7 +165,7 @@ describe('an agent in TypeScript', () => {
     expect(world.meter.paid).toHaveLength(4);
   });
 
-  it('remembers turns that it set before the checkpoint from which it resumes (RT-1, AG-8)', async () => {
+  it('keeps history turns that it set before the checkpoint from which it resumes (RT-1, AG-8)', async () => {
     const world = await startWorld(() => 'unused');
     const source = `async run(agent, { goal }) {
       const restored = await agent.restore();

@@ -44,7 +44,7 @@ export function createCustomAgent(
       const { text, dataJson } = firstMessage(ctx, inbox);
       const refusals = new Refusals(ctx, 'tell_model');
       const task = { goal: text, data: objectIn(dataJson) };
-      const shared: SharedState = { hasReplied: false, remembered: undefined, draft: undefined };
+      const shared: SharedState = { hasReplied: false, historyTurns: undefined, draft: undefined };
       const answer = await definition.run(operationsOf(ctx, refusals, shared), task);
       if (shared.hasReplied || answer === undefined) return;
       const outcome = await ctx.reply(answer);
@@ -63,7 +63,7 @@ interface SharedState {
   /** Whether an approved answer has ended the agent. */
   hasReplied: boolean;
   /** The turns of the latest `remember` and the text of the latest `draft`; every checkpoint stores both. */
-  remembered: readonly ChatTurn[] | undefined;
+  historyTurns: readonly ChatTurn[] | undefined;
   draft: string | undefined;
 }
 
@@ -71,7 +71,7 @@ interface SharedState {
 interface SavedState {
   readonly refusals: number;
   readonly state: JsonValue;
-  readonly remembered?: readonly ChatTurn[];
+  readonly historyTurns?: readonly ChatTurn[];
   readonly draft?: string;
 }
 
@@ -80,8 +80,8 @@ function operationsOf(ctx: AgentContext, refusals: Refusals, shared: SharedState
   const { manifest, meta } = ctx;
   const { name, instance } = meta.agent ?? { name: manifest.name, instance: '' };
   const remember = (turns: readonly ChatTurn[]) => {
-    shared.remembered = [...turns];
-    ctx.remember(shared.remembered);
+    shared.historyTurns = [...turns];
+    ctx.remember(shared.historyTurns);
   };
   const draft = (text: string) => {
     shared.draft = text;
@@ -118,16 +118,16 @@ function operationsOf(ctx: AgentContext, refusals: Refusals, shared: SharedState
       if (restored === undefined) return undefined;
       const saved = restored.state as SavedState;
       refusals.restore(saved.refusals);
-      if (saved.remembered !== undefined) remember(saved.remembered);
+      if (saved.historyTurns !== undefined) remember(saved.historyTurns);
       if (saved.draft !== undefined) draft(saved.draft);
       return { state: saved.state, items: restored.items as JsonValue[] };
     },
     checkpoint: ({ state, ...items }) => {
-      const { remembered, draft: text } = shared;
+      const { historyTurns, draft: text } = shared;
       const saved = {
         refusals: refusals.count,
         state,
-        ...omitUndefined({ remembered, draft: text }),
+        ...omitUndefined({ historyTurns, draft: text }),
       };
       ctx.checkpoint({ ...items, state: saved });
     },

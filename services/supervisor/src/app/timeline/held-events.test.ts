@@ -45,7 +45,7 @@ describe('held events', () => {
     ]);
   });
 
-  it('may name few predecessors together, because each attempt to record them looks up all (SYS-6, CO-2)', () => {
+  it('of a run are dropped when they name too many predecessors, because each attempt to record them looks up all (SYS-6, CO-2)', () => {
     const held = new HeldEvents();
     const after = Array.from({ length: 2_048 }, (_, n) => `${n}`);
     const naming = (count: number) =>

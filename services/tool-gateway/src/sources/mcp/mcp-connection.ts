@@ -134,7 +134,7 @@ export class McpConnection {
     this.#connectIn(MIN_BACKOFF_MS);
     // A caller that received the client in this turn of the event loop may still begin a call with it.
     setImmediate(() => {
-      if (this.#callsOf(client) === 0) void closed(client);
+      if (this.#callsOf(client) === 0) void closeClient(client);
     });
   }
 
@@ -149,14 +149,14 @@ export class McpConnection {
   async #closeAll(): Promise<void> {
     const current = this.#current;
     const replaced = [...this.#calls.keys()].filter((client) => client !== current?.client);
-    await Promise.all([this.#drop(current), ...replaced.map(closed)]);
+    await Promise.all([this.#drop(current), ...replaced.map(closeClient)]);
   }
 
   async #drop(current: Connect | undefined): Promise<void> {
     if (current === undefined) return;
     this.#current = undefined;
     this.#connectIn(MIN_BACKOFF_MS);
-    await current.connected.then(closed).catch(() => undefined);
+    await current.connected.then(closeClient).catch(() => undefined);
   }
 
   #callsOf(client: Client): number {
