@@ -17,6 +17,13 @@ function sourceAt(url: string) {
   return source;
 }
 
+/** Opens the server like {@link sourceAt}, and connects to it, so that the timeout of a call begins when it is sent. */
+async function connectedTo(url: string) {
+  const source = sourceAt(url);
+  expect(await source.invoke(toolInvocation('odd__other'))).toMatchObject({ kind: 'output' });
+  return source;
+}
+
 it('waits longer for the result of a call than the built-in fetch (TG-6)', async () => {
   onTestFinished(shortenFetchTimeouts());
   const held: Received[] = [];
@@ -36,9 +43,9 @@ it('ends the requests of calls that have timed out, so that they do not accumula
   const { url } = await serveAnswers(
     (received) => received.name === 'build' && held.push(received) > 0,
   );
-  const source = sourceAt(url);
+  const source = await connectedTo(url);
   const calls = Array.from({ length: 5 }, () =>
-    source.invoke(toolInvocation('odd__build', { timeoutMs: 100 })),
+    source.invoke(toolInvocation('odd__build', { timeoutMs: 500 })),
   );
   expect(await Promise.all(calls)).toEqual(
     calls.map(() => expect.objectContaining({ kind: 'lost' })),
@@ -60,8 +67,8 @@ it('opens no further request for a call that has timed out, if the server sends 
     },
     { stream: (response) => streams.push(response) && response.writeHead(405).end() },
   );
-  const source = sourceAt(url);
-  const answer = await source.invoke(toolInvocation('odd__build', { timeoutMs: 100 }));
+  const source = await connectedTo(url);
+  const answer = await source.invoke(toolInvocation('odd__build', { timeoutMs: 500 }));
   expect(answer).toMatchObject({ kind: 'lost' });
   await expect.poll(() => held.map(({ closed }) => closed)).toEqual([true]);
   const opened = streams.length;
