@@ -1,6 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
-import { compileContract } from './argument-contract.ts';
+import { compileContract, compileSchema } from './argument-contract.ts';
 import { checkArguments } from './check-arguments.ts';
 import { SCHEMA_LIMITS } from './schema-limits.ts';
 
@@ -11,9 +12,12 @@ const schemaOf = (spec: JsonValue, $defs: JsonObject = {}): JsonObject => ({
 });
 const isValid = (schema: JsonObject, value: JsonValue): boolean =>
   checkArguments(compileContract(schema), { value }, { phase: 'executed' }).problems.length === 0;
-const refused = (schema: JsonObject): string => {
+const refused = (
+  schema: JsonObject,
+  compile: (schema: JsonObject) => unknown = compileContract,
+): string => {
   try {
-    compileContract(schema);
+    compile(schema);
   } catch (error) {
     return String(error);
   }
@@ -21,6 +25,8 @@ const refused = (schema: JsonObject): string => {
 };
 const nested = (levels: number, inner: JsonValue): JsonValue =>
   levels === 0 ? inner : { type: 'array', items: nested(levels - 1, inner) };
+/** A subschema that accepts no value, and whose pattern exceeds the limit for one value. */
+const heavy = { not: {}, pattern: 'a{600}b{600}' };
 
 describe('a schema of a tool', () => {
   it('matches a pattern in linear time even if backtracking would need exponential time (BD-1)', () => {
@@ -144,12 +150,120 @@ describe('a schema of a tool', () => {
     expect(refused(of(256, { pattern: '^[a-z]+$' }))).toBe('accepted');
   });
 
-  it.each(['$dynamicRef', '$id', '$anchor', '$dynamicAnchor'])(
+  const unsupported = ['$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$recursiveRef'];
+
+  it.each([...unsupported, '$recursiveAnchor'])(
     'refuses %s, which cannot be measured (BD-1)',
     (keyword) => {
       expect(refused(schemaOf({ [keyword]: 'a' }))).toContain(`uses ${keyword}`);
     },
   );
+
+  it.each<[string, (schema: JsonObject) => JsonObject]>([
+    ['a definition without a reference', (schema) => schemaOf(true, { unused: schema })],
+    ['an unknown keyword', (schema) => schemaOf({ 'x-more': { some: [schema] } })],
+    [
+      'an unknown keyword that Ajv searches as a map',
+      (schema) => schemaOf({ constructor: { default: schema } }),
+    ],
+    ['an unknown keyword of the contract', (schema) => ({ type: 'object', 'x-more': schema })],
+    ['an argument named like a keyword', (schema) => schemaOf({ properties: { default: schema } })],
+    ['examples that are not a list', (schema) => schemaOf({ examples: { one: schema } })],
+  ])('refuses unsupported keywords in %s (BD-1)', (_, place) => {
+    for (const keyword of unsupported) {
+      expect(refused(place({ [keyword]: 'a' }))).toContain(`uses ${keyword}`);
+    }
+  });
+
+  it('accepts the names of unsupported keywords as names of members and in data (TG-3)', () => {
+    const data = { $id: 'a', $anchor: 'a' };
+    const named = { properties: { $id: { type: 'string' }, $anchor: { default: data } } };
+    const anyOf = [named, { const: data }, { enum: [data] }, { examples: [data] }];
+    const schema = schemaOf({ anyOf });
+    expect(isValid(schema, { $id: 'b' })).toBe(true);
+    expect(refused({ $id: 'https://example.com/tool', ...schema })).toBe('accepted');
+  });
+
+  it('refuses definitions that double at each level by references to anchors or identifiers (BD-1)', () => {
+    const doubling = (keyword: string, prefix: string) =>
+      Object.fromEntries(
+        Array.from({ length: 26 }, (_, level) => {
+          const next = { $ref: `${prefix}d${level + 1}` };
+          return [`d${level}`, { [keyword]: `d${level}`, allOf: [next, next] }];
+        }),
+      );
+    for (const [keyword, prefix] of [
+      ['$anchor', '#'],
+      ['$dynamicAnchor', '#'],
+      ['$id', ''],
+    ] as const) {
+      const last = { d26: { [keyword]: 'd26' } };
+      const schema = schemaOf({ $ref: `${prefix}d0` }, { ...doubling(keyword, prefix), ...last });
+      expect(refused(schema)).toContain(`uses ${keyword}`);
+    }
+  });
+
+  it.each([
+    '',
+    '#/',
+    '#/$defs/named#',
+    '#/$defs/named#/',
+    '#/$defs/\ud800',
+    '#/$defs/data/const/inner',
+    '#/$defs/missing',
+    '#/$defs/constructor',
+    '#/$defs/named/pattern',
+    '#named',
+    'named',
+    'older',
+    'http://json-schema.org/schema',
+    'https://json-schema.org/draft/2020-12/schema',
+    'https://json-schema.org/draft/2020-12/schema#/$defs/anchorString',
+  ])('refuses the reference %j, whose target cannot be measured (BD-1)', ($ref) => {
+    const data = { const: { $id: 'https://json-schema.org/draft/2020-12/schema', inner: true } };
+    const other = { 'named#': { '': true }, '\ud800': true, older: { id: 'older' }, data };
+    const $defs = { named: heavy, '\ufffd': heavy, ...other };
+    const schema = { $defs, '': true, allOf: [{ $ref }] };
+    expect(refused(schema, compileSchema)).toContain(`refers to ${JSON.stringify($ref)}`);
+  });
+
+  it('measures the subschema that Ajv applies for any reference (BD-1)', () => {
+    const part = fc.array(fc.constantFrom('a', 'é', '/', '#', '?', '~', '%', '<', '😀', ' '), {
+      maxLength: 3,
+    });
+    const name = part.map((characters) => characters.join(''));
+    const encoded = fc.constantFrom<(text: string) => string>(
+      (text) => text,
+      encodeURI,
+      encodeURIComponent,
+      (text) => encodeURIComponent(encodeURIComponent(text)),
+      (text) => text.replaceAll('~', '~0').replaceAll('/', '~1'),
+      (text) => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1')),
+      (text) => [...Buffer.from(text)].map((byte) => `%${byte.toString(16)}`).join(''),
+    );
+    const names = fc.array(name, { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(names, fc.nat(3), encoded, name, (all, at, encode, end) => {
+        const [target = ''] = all;
+        const $defs = Object.fromEntries(all.map((one) => [one, true]));
+        const $ref = `#/$defs/${encode(target)}${end}`;
+        const heavyName = all[at % all.length] ?? '';
+        const schema = { $defs: { ...$defs, [heavyName]: heavy }, allOf: [{ $ref }] };
+        if (refused(schema, compileSchema) !== 'accepted') return;
+        // The heavy definition accepts no value, so Ajv has not applied it.
+        expect(compileSchema(schema)(1)).toBe(true);
+      }),
+    );
+  });
+
+  it('counts references with percent-encoding and references into unknown keywords (BD-1)', () => {
+    const $defs = { 'List<a/b>': { type: 'string' }, other: { 'x-more': [heavy] } };
+    expect(isValid(schemaOf({ $ref: '#/$defs/List%3Ca~1b%3e' }, $defs), 'text')).toBe(true);
+    expect(isValid(schemaOf({ $ref: '#/%24defs/List<a~1b>' }, $defs), 1)).toBe(false);
+    expect(refused(schemaOf({ $ref: '#/$defs/other/x-more/0' }, $defs))).toContain(
+      'instructions for one value; the limit',
+    );
+  });
 
   it('finds equal items of long lists without comparing all pairs (BD-1)', () => {
     const schema = schemaOf({ type: 'array', uniqueItems: true });

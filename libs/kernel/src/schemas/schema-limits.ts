@@ -59,10 +59,23 @@ const OF_MEMBERS = {
   list: ['prefixItems'],
   map: ['patternProperties'],
 };
-const UNSUPPORTED = ['$dynamicRef', '$dynamicAnchor', '$anchor', '$id'];
 
-/** URI prefix of the meta-schemas, the only schemas outside of the document that Ajv resolves. */
-const DIALECT = 'https://json-schema.org/';
+/** Keywords that name a target of references, or that refer to a target that depends on the validated value. */
+const UNSUPPORTED = [
+  '$id',
+  '$anchor',
+  '$dynamicAnchor',
+  '$dynamicRef',
+  '$recursiveAnchor',
+  '$recursiveRef',
+];
+
+/** Keywords whose value is a subschema or a list of subschemas. */
+const APPLICATORS = new Set([OF_VALUE, OF_MEMBERS].flatMap(({ one, list }) => [...one, ...list]));
+/** Keywords whose value is a map of subschemas: its keys are names, not keywords. */
+const MAPS = new Set(['$defs', 'definitions', 'properties', ...OF_VALUE.map, ...OF_MEMBERS.map]);
+/** Keywords whose value is data, which Ajv does not search for names. */
+const DATA = new Set(['const', 'default', 'enum']);
 
 /**
  * Compiles a pattern of a schema for an engine whose time is linear in the length of the text. Lookaround and
@@ -94,9 +107,12 @@ export function assertSchemaSize(schema: JsonObject): void {
  * itself to each member once; more would take time exponential in the depth of the value.
  * @returns the number of subschemas that are reachable, and therefore compiled, and the number of instructions of all
  *   their patterns
- * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when a limit is exceeded or a keyword cannot be measured
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when a limit is exceeded, or a keyword or reference cannot be
+ *   measured
  */
 export function measureSchema(root: JsonObject): { subschemas: number; patternSteps: number } {
+  // Ajv searches the whole schema for names, and stores some of them for all schemas.
+  assertSupported(unsupportedIn(root, 'schema'));
   const expansion = new Expansion(root);
   const { checks, steps } = expansion.expand(root);
   const { checksPerValue, patternSteps } = SCHEMA_LIMITS;
@@ -149,8 +165,7 @@ class Expansion {
   }
 
   #parts(schema: JsonObject): Work[] {
-    const unsupported = UNSUPPORTED.find((keyword) => Object.hasOwn(schema, keyword));
-    if (unsupported !== undefined) throw exceeds(`uses ${unsupported}, which is not supported`);
+    assertSupported(UNSUPPORTED.find((keyword) => Object.hasOwn(schema, keyword)));
     const patterns = [schema.pattern, ...Object.keys(mapOf(schema.patternProperties))];
     const members = Object.entries(mapOf(schema.properties));
     return [
@@ -165,10 +180,10 @@ class Expansion {
 
   #target(reference: JsonValue | undefined): Work {
     if (typeof reference !== 'string') return NOTHING;
-    if (reference.startsWith(DIALECT)) throw exceeds('refers to a meta-schema');
-    // A reference without a target does not compile.
     const target = resolve(this.#root, reference);
-    return this.expand(target);
+    if (typeof target === 'boolean' || isJsonObject(target)) return this.expand(target);
+    const rule = 'a reference must be # or a JSON Pointer to a subschema, such as #/$defs/name';
+    throw exceeds(`refers to ${JSON.stringify(reference)}; ${rule}`);
   }
 
   #stepsOf(pattern: JsonValue | undefined): number {
@@ -247,13 +262,42 @@ function stepsOf(pattern: string): number {
   }
 }
 
+function assertSupported(unsupported: string | undefined): void {
+  if (unsupported !== undefined) throw exceeds(`uses ${unsupported}, which is not supported`);
+}
+
+/**
+ * Finds an unsupported keyword with a string in a subschema, a map of subschemas, or the value of an unknown keyword,
+ * in all of which Ajv finds names.
+ */
+function unsupportedIn(value: JsonValue, where: 'schema' | 'map' | 'unknown'): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const found = Array.isArray(value)
+    ? value.map((item) => unsupportedIn(item, where))
+    : Object.entries(value).map(([key, part]) => {
+        if (typeof part === 'string') return UNSUPPORTED.find((keyword) => keyword === key);
+        if (where === 'map') return unsupportedIn(part, 'schema');
+        if (where === 'unknown') return unsupportedIn(part, 'unknown');
+        if (DATA.has(key) || (key === 'examples' && Array.isArray(part))) return undefined;
+        if (MAPS.has(key)) return unsupportedIn(part, 'map');
+        return unsupportedIn(part, APPLICATORS.has(key) ? 'schema' : 'unknown');
+      });
+  return found.find((keyword) => keyword !== undefined);
+}
+
+/**
+ * Returns the target of a reference, or undefined unless Ajv certainly resolves it to the same target: Ajv ignores `#`
+ * and `#/` at the end, replaces lone surrogates, finds inherited members, and resolves references below an `$id`
+ * against it.
+ */
 function resolve(root: JsonObject, reference: string): JsonValue | undefined {
   if (reference === '#') return root;
-  if (!reference.startsWith('#/')) return undefined;
+  if (!/^#\/[^#]+$/.test(reference) || !reference.isWellFormed()) return undefined;
   let found: JsonValue | undefined = root;
   for (const part of reference.slice(2).split('/')) {
     const key = decodePointer(part);
     if (key === undefined || typeof found !== 'object' || found === null) return undefined;
+    if ('$id' in found && typeof found.$id === 'string') return undefined;
     found = Object.hasOwn(found, key)
       ? (found as Readonly<Record<string, JsonValue>>)[key]
       : undefined;
