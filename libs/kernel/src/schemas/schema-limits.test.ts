@@ -175,6 +175,12 @@ describe('a schema of a tool', () => {
     }
   });
 
+  it('refuses $async, with which Ajv reports an invalid value by a rejected promise (BD-1)', () => {
+    const schema = { type: 'object', $async: true, minProperties: 1 };
+    expect(refused(schema)).toContain('uses $async');
+    expect(refused(schema, compileSchema)).toContain('uses $async');
+  });
+
   it('accepts the names of unsupported keywords as names of members and in data (TG-3)', () => {
     const data = { $id: 'a', $anchor: 'a' };
     const named = { properties: { $id: { type: 'string' }, $anchor: { default: data } } };

@@ -60,8 +60,12 @@ const OF_MEMBERS = {
   map: ['patternProperties'],
 };
 
-/** Keywords that name a target of references, or that refer to a target that depends on the validated value. */
+/**
+ * Keywords that name a target of references, that refer to a target that depends on the validated value, or that are an
+ * extension of Ajv (`$async`: an invalid value rejects a promise).
+ */
 const UNSUPPORTED = [
+  '$async',
   '$id',
   '$anchor',
   '$dynamicAnchor',
