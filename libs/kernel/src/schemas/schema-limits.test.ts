@@ -140,6 +140,38 @@ describe('a schema of a tool', () => {
     );
   });
 
+  const membersOf = (count: number, spec: (n: number) => JsonValue): JsonObject => ({
+    properties: Object.fromEntries(Array.from({ length: count }, (_, n) => [`m${n}`, spec(n)])),
+  });
+
+  it('counts a definition once for each alias, as often as Ajv compiles it (BD-1)', () => {
+    const aliased = (count: number, alias: JsonObject): JsonObject => {
+      const names = Array.from({ length: count }, (_, n) => [`a${n}`, alias] as const);
+      const large = membersOf(500, () => ({ type: 'string' }));
+      const members = membersOf(count, (n) => ({ $ref: `#/$defs/a${n}` }));
+      return schemaOf(members, { large, ...Object.fromEntries(names) });
+    };
+    const alias = { $ref: '#/$defs/large', description: 'An alias.' };
+    expect(refused(aliased(4, alias))).toContain('subschemas; the limit is 2000');
+    expect(refused(aliased(3, alias))).toBe('accepted');
+    expect(refused(aliased(4, { type: 'object', $ref: '#/$defs/large' }))).toBe('accepted');
+  });
+
+  it('counts a subschema once for each reference to an enclosing subschema (BD-1)', () => {
+    const recursive = (levels: number): JsonObject => {
+      const pointer = (n: number) => `#/$defs/d${'/properties/m0'.repeat(n)}`;
+      const innermost = membersOf(200, (n) => (n < levels ? { $ref: pointer(n) } : { minimum: n }));
+      return Array.from({ length: levels }).reduce<JsonObject>(
+        (inner) => membersOf(1, () => inner),
+        innermost,
+      );
+    };
+    expect(refused(schemaOf({ $ref: '#/$defs/d' }, { d: recursive(4) }))).toBe('accepted');
+    expect(refused(schemaOf({ $ref: '#/$defs/d' }, { d: recursive(11) }))).toContain(
+      'subschemas; the limit is 2000',
+    );
+  });
+
   it('refuses too many arguments and patterns that take long to compile (BD-1)', () => {
     const of = (count: number, spec: JsonValue): JsonObject => ({
       type: 'object',

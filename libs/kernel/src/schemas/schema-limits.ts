@@ -39,6 +39,14 @@ interface Work {
   readonly returns: ReadonlyMap<JsonObject, Returns>;
 }
 
+/** A function that Ajv compiles. There is one for the schema, and one for each reference. */
+interface Compiled {
+  /** The subschema to which the reference refers. */
+  readonly target: JsonObject;
+  /** The subschemas that are compiled into the function. */
+  readonly parts: Set<JsonObject>;
+}
+
 const NOTHING: Work = { checks: 0, steps: 0, returns: new Map() };
 
 /** Keywords with subschemas: those of `OF_VALUE` apply to the value itself, those of `OF_MEMBERS` to its members. */
@@ -78,6 +86,8 @@ const UNSUPPORTED = [
 const APPLICATORS = new Set([OF_VALUE, OF_MEMBERS].flatMap(({ one, list }) => [...one, ...list]));
 /** Keywords whose value is a map of subschemas: its keys are names, not keywords. */
 const MAPS = new Set(['$defs', 'definitions', 'properties', ...OF_VALUE.map, ...OF_MEMBERS.map]);
+/** Some of the keywords with which Ajv does not treat a schema with a `$ref` as an alias of the target. */
+const RULES = ['type', 'properties', ...APPLICATORS, ...OF_VALUE.map, ...OF_MEMBERS.map];
 /** Keywords whose value is data, which Ajv does not search for names. */
 const DATA = new Set(['const', 'default', 'enum']);
 
@@ -109,8 +119,8 @@ export function assertSchemaSize(schema: JsonObject): void {
  * Measures the maximum work of validation against a schema, by rules that follow from JSON Schema 2020-12: branches of
  * a combination apply to the same value, members of `properties` to different values. A recursive definition may apply
  * itself to each member once; more would take time exponential in the depth of the value.
- * @returns the number of subschemas that are reachable, and therefore compiled, and the number of instructions of all
- *   their patterns
+ * @returns the number of subschemas that are reachable, and therefore compiled, once for each alias, and the number of
+ *   instructions of all their patterns
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when a limit is exceeded, or a keyword or reference cannot be
  *   measured
  */
@@ -118,7 +128,7 @@ export function measureSchema(root: JsonObject): { subschemas: number; patternSt
   // Ajv searches the whole schema for names, and stores some of them for all schemas.
   assertSupported(unsupportedIn(root, 'schema'));
   const expansion = new Expansion(root);
-  const { checks, steps } = expansion.expand(root);
+  const { checks, steps } = expansion.expand(root, expansion.compiled('#', root));
   const { checksPerValue, patternSteps } = SCHEMA_LIMITS;
   if (checks > checksPerValue) {
     throw exceeds(`applies ${checks} subschemas to one value; the limit is ${checksPerValue}`);
@@ -129,63 +139,82 @@ export function measureSchema(root: JsonObject): { subschemas: number; patternSt
     );
   }
   // A recursive definition that was expanded inside another one was cut off there, so measure it separately as well.
-  for (const target of expansion.recursive) expansion.expand(target);
-  return { subschemas: expansion.reached.size, patternSteps: expansion.allSteps };
+  for (const [target, compiled] of expansion.recursive) expansion.expand(target, compiled);
+  return { subschemas: expansion.subschemas, patternSteps: expansion.allSteps };
 }
 
 class Expansion {
-  readonly reached = new Set<JsonObject>();
-  readonly recursive = new Set<JsonObject>();
+  readonly recursive = new Map<JsonObject, Compiled>();
   readonly #root: JsonObject;
   readonly #open = new Set<JsonObject>();
   readonly #steps = new Map<string, number>();
+  /** The parts of each compiled function, by its reference. */
+  readonly #functions = new Map<string, Set<JsonObject>>();
   #expanded = 0;
 
   constructor(root: JsonObject) {
     this.#root = root;
   }
 
+  get subschemas(): number {
+    return [...this.#functions.values()].reduce((sum, parts) => sum + parts.size, 0);
+  }
+
   get allSteps(): number {
     return [...this.#steps.values()].reduce((sum, steps) => sum + steps, 0);
   }
 
-  expand(schema: JsonValue | undefined): Work {
+  compiled(reference: string, target: JsonObject): Compiled {
+    const parts = this.#functions.get(reference) ?? new Set();
+    this.#functions.set(reference, parts);
+    return { target, parts };
+  }
+
+  /** @param into the function into which Ajv compiles the schema */
+  expand(schema: JsonValue | undefined, into: Compiled): Work {
     // `true`, `false` and a missing schema cost nothing; Ajv rejects everything else.
     if (!isJsonObject(schema)) return NOTHING;
     if (this.#open.has(schema)) {
-      this.recursive.add(schema);
+      this.recursive.set(schema, into);
       return { ...NOTHING, returns: new Map([[schema, new Map([[HERE, 1]])]]) };
     }
     this.#expanded += 1;
     if (this.#expanded > SCHEMA_LIMITS.expanded) {
       throw exceeds(`expands to more than ${SCHEMA_LIMITS.expanded} subschemas`);
     }
-    this.reached.add(schema);
+    into.parts.add(schema);
     this.#open.add(schema);
-    const { returns, ...costs } = this.#parts(schema).reduce(added);
+    const { returns, ...costs } = this.#parts(schema, into).reduce(added);
     this.#open.delete(schema);
     assertLinear(returns.get(schema));
     return { ...costs, returns: new Map([...returns].filter(([target]) => target !== schema)) };
   }
 
-  #parts(schema: JsonObject): Work[] {
+  #parts(schema: JsonObject, into: Compiled): Work[] {
     assertSupported(UNSUPPORTED.find((keyword) => Object.hasOwn(schema, keyword)));
     const patterns = [schema.pattern, ...Object.keys(mapOf(schema.patternProperties))];
     const members = Object.entries(mapOf(schema.properties));
     return [
       { ...NOTHING, checks: 1 },
       ...patterns.map((pattern) => ({ ...NOTHING, steps: this.#stepsOf(pattern) })),
-      this.#target(schema.$ref),
-      ...subschemas(schema, OF_VALUE).map((part) => this.expand(part)),
-      ...subschemas(schema, OF_MEMBERS).map((part) => below(ANY, this.expand(part))),
-      members.map(([name, part]) => below(`.${name}`, this.expand(part))).reduce(apart, NOTHING),
+      this.#target(schema.$ref, isAlias(schema) && into.target === schema ? into : undefined),
+      ...subschemas(schema, OF_VALUE).map((part) => this.expand(part, into)),
+      ...subschemas(schema, OF_MEMBERS).map((part) => below(ANY, this.expand(part, into))),
+      members
+        .map(([name, part]) => below(`.${name}`, this.expand(part, into)))
+        .reduce(apart, NOTHING),
     ];
   }
 
-  #target(reference: JsonValue | undefined): Work {
+  /** @param alias the function of the schema with the reference, if Ajv compiles the target into that function */
+  #target(reference: JsonValue | undefined, alias: Compiled | undefined): Work {
     if (typeof reference !== 'string') return NOTHING;
     const target = resolve(this.#root, reference);
-    if (typeof target === 'boolean' || isJsonObject(target)) return this.expand(target);
+    if (typeof target === 'boolean') return NOTHING;
+    if (isJsonObject(target)) {
+      const { parts } = alias ?? this.compiled(reference, target);
+      return this.expand(target, { target, parts });
+    }
     const rule = 'a reference must be # or a JSON Pointer to a subschema, such as #/$defs/name';
     throw exceeds(`refers to ${JSON.stringify(reference)}; ${rule}`);
   }
@@ -198,6 +227,10 @@ class Expansion {
     this.#steps.set(pattern, steps);
     return steps;
   }
+}
+
+function isAlias(schema: JsonObject): boolean {
+  return !RULES.some((keyword) => Object.hasOwn(schema, keyword));
 }
 
 function subschemas(schema: JsonObject, { one, list, map }: typeof OF_VALUE): JsonValue[] {
