@@ -9,8 +9,9 @@ import { ByteCache } from '../memory/byte-cache.ts';
 import {
   assertSchemaSize,
   compileLinearPattern,
-  measureSchema,
+  measureSchemas,
   SCHEMA_LIMITS,
+  type SchemaSize,
 } from './schema-limits.ts';
 
 /** One compiled argument of a contract. */
@@ -114,8 +115,7 @@ export function compileContract(schema: JsonObject): ArgumentContract {
 export function compileSchema(schema: JsonObject): (value: JsonValue) => boolean {
   assertSchemaSize(schema);
   const { $schema, $id, ...rules } = schema;
-  const { subschemas, patternSteps } = measureSchema(rules);
-  assertWithin(subschemas, patternSteps);
+  assertWithin(measureSchemas([rules]));
   const accepts = tryCompile(rules);
   if (accepts === undefined) throw badContract('schema', 'is not a valid JSON Schema');
   return accepts;
@@ -159,17 +159,11 @@ function assertBounded(schema: JsonObject, names: readonly string[]): void {
     throw badContract('properties', `has ${names.length} arguments; the limit is ${most}`);
   }
   const properties = isJsonObject(schema.properties) ? schema.properties : {};
-  const measured = [
-    wholeSchema(schema, names),
-    ...Object.values(properties).map((spec) => argumentSchema(schema, spec)),
-  ].map(measureSchema);
-  assertWithin(
-    measured.reduce((sum, one) => sum + one.subschemas, 0),
-    measured.reduce((sum, one) => sum + one.patternSteps, 0),
-  );
+  const parts = Object.values(properties).map((spec) => argumentSchema(schema, spec));
+  assertWithin(measureSchemas([wholeSchema(schema, names), ...parts]));
 }
 
-function assertWithin(subschemas: number, patternSteps: number): void {
+function assertWithin({ subschemas, patternSteps }: SchemaSize): void {
   const limits = SCHEMA_LIMITS;
   if (subschemas > limits.subschemas) {
     const rule = `has ${subschemas} subschemas; the limit is ${limits.subschemas}`;

@@ -70,6 +70,23 @@ describe('a schema of a tool', () => {
     );
   });
 
+  it('limits the expansion of all arguments together (BD-1)', () => {
+    const levels = Array.from({ length: 10 }, (_, level) => {
+      const next = { $ref: `#/$defs/l${level + 1}` };
+      return [`l${level}`, { properties: { a: next, b: next } }] as const;
+    });
+    const $defs = { ...Object.fromEntries(levels), l10: true };
+    const withArguments = (count: number): JsonObject => ({
+      type: 'object',
+      properties: Object.fromEntries(
+        Array.from({ length: count }, (_, n) => [`p${n}`, { $ref: '#/$defs/l0' }]),
+      ),
+      $defs,
+    });
+    expect(refused(withArguments(15))).toBe('accepted');
+    expect(refused(withArguments(20))).toContain('expands to more than 50000');
+  });
+
   it('refuses too many alternatives for one value, but not for different members (BD-1)', () => {
     const alternatives = Array.from({ length: 1_000 }, (_, n) => ({ const: n }));
     expect(refused(schemaOf({ anyOf: alternatives }))).toContain(

@@ -12,7 +12,7 @@ export const SCHEMA_LIMITS = {
   subschemas: 2_000,
   /** Arguments of one tool. */
   arguments: 256,
-  /** Subschemas with every `$ref` expanded. */
+  /** Subschemas with every `$ref` expanded, for all arguments together. */
   expanded: 50_000,
   /** Subschemas that may be applied to one value, with every `$ref` expanded. */
   checksPerValue: 1_000,
@@ -115,19 +115,36 @@ export function assertSchemaSize(schema: JsonObject): void {
   }
 }
 
+/** The size of compiled schemas. */
+export interface SchemaSize {
+  /** The number of subschemas that are reachable, and therefore compiled, once for each alias. */
+  readonly subschemas: number;
+  /** The number of instructions of all their patterns. */
+  readonly patternSteps: number;
+}
+
 /**
- * Measures the maximum work of validation against a schema, by rules that follow from JSON Schema 2020-12: branches of
- * a combination apply to the same value, members of `properties` to different values. A recursive definition may apply
- * itself to each member once; more would take time exponential in the depth of the value.
- * @returns the number of subschemas that are reachable, and therefore compiled, once for each alias, and the number of
- *   instructions of all their patterns
+ * Measures the maximum work of validation against the parts of one schema that are compiled separately, by rules that
+ * follow from JSON Schema 2020-12: branches of a combination apply to the same value, members of `properties` to
+ * different values. A recursive definition may apply itself to each member once; more would take time exponential in
+ * the depth of the value.
+ * @returns the size of all parts together
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when a limit is exceeded, or a keyword or reference cannot be
  *   measured
  */
-export function measureSchema(root: JsonObject): { subschemas: number; patternSteps: number } {
+export function measureSchemas(roots: readonly JsonObject[]): SchemaSize {
+  const count = { expanded: 0 };
+  const sizes = roots.map((root) => measureSchema(root, count));
+  return {
+    subschemas: sizes.reduce((sum, { subschemas }) => sum + subschemas, 0),
+    patternSteps: sizes.reduce((sum, { patternSteps }) => sum + patternSteps, 0),
+  };
+}
+
+function measureSchema(root: JsonObject, count: { expanded: number }): SchemaSize {
   // Ajv searches the whole schema for names, and stores some of them for all schemas.
   assertSupported(unsupportedIn(root, 'schema'));
-  const expansion = new Expansion(root);
+  const expansion = new Expansion(root, count);
   const { checks, steps } = expansion.expand(root, expansion.compiled('#', root));
   const { checksPerValue, patternSteps } = SCHEMA_LIMITS;
   if (checks > checksPerValue) {
@@ -150,10 +167,11 @@ class Expansion {
   readonly #steps = new Map<string, number>();
   /** The parts of each compiled function, by its reference. */
   readonly #functions = new Map<string, Set<JsonObject>>();
-  #expanded = 0;
+  readonly #count: { expanded: number };
 
-  constructor(root: JsonObject) {
+  constructor(root: JsonObject, count: { expanded: number }) {
     this.#root = root;
+    this.#count = count;
   }
 
   get subschemas(): number {
@@ -178,8 +196,8 @@ class Expansion {
       this.recursive.set(schema, into);
       return { ...NOTHING, returns: new Map([[schema, new Map([[HERE, 1]])]]) };
     }
-    this.#expanded += 1;
-    if (this.#expanded > SCHEMA_LIMITS.expanded) {
+    this.#count.expanded += 1;
+    if (this.#count.expanded > SCHEMA_LIMITS.expanded) {
       throw exceeds(`expands to more than ${SCHEMA_LIMITS.expanded} subschemas`);
     }
     into.parts.add(schema);
