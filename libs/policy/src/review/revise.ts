@@ -61,11 +61,27 @@ function clamped(
   return value;
 }
 
-/** Converts a CEL result to an argument; undefined when it is not a valid JSON value. */
+/** Converts a CEL result to an argument; undefined when it, or a part of it, is not a valid JSON value. */
 function asJson(value: unknown): JsonValue | undefined {
-  if (typeof value === 'string' || typeof value === 'boolean') return value;
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
-  if (typeof value !== 'bigint') return undefined;
-  const number = Number(value);
-  return Number.isSafeInteger(number) ? number : undefined;
+  if (typeof value === 'bigint') {
+    const number = Number(value);
+    return Number.isSafeInteger(number) ? number : undefined;
+  }
+  if (Array.isArray(value)) {
+    const items = value.map(asJson);
+    return items.every((item) => item !== undefined) ? items : undefined;
+  }
+  if (!isMap(value)) return undefined;
+  const members = Object.entries(value).map(([name, member]) => [name, asJson(member)] as const);
+  if (members.some(([, member]) => member === undefined)) return undefined;
+  return Object.fromEntries(members) as JsonObject;
+}
+
+/** Whether a CEL result is a map; timestamps, durations and bytes are objects of other classes. */
+function isMap(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
