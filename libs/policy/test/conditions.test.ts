@@ -67,6 +67,9 @@ describe('loading a rule', () => {
     expect(problem).toContain('args.amount does not exist; available: none.');
   });
 
+  const revise = (set: string, tool = 'pay') =>
+    rule(`    match: { tool: ${tool} }\n    decide: revise\n    reason: x\n    set: { ${set} }\n`);
+
   it.each([
     ['amuont: { value: 1 }', 'argument amuont does not exist; available: amount,'],
     ['amount: { value: "x" }', 'set.amount.value must be a double.'],
@@ -79,11 +82,25 @@ describe('loading a rule', () => {
       'set.amount must have value, fill or cel, or else min, max or both.',
     ],
     ['amount: {}', 'set.amount must have value, fill or cel, or else min, max or both.'],
+    ['tags: { cel: "[1]" }', 'set.tags.cel must evaluate to list<string>, not list<int>.'],
+    ['to: { cel: args.tags }', 'set.to.cel must evaluate to map, not list<string>.'],
     ['__proto__: { value: 1 }', 'the name of an argument must match'],
   ])('rejects the adjustment {%s} (SV-3)', (set, problem) => {
-    const text = rule(
-      `    match: { tool: pay }\n    decide: revise\n    reason: x\n    set: { ${set} }\n`,
-    );
-    expect(problemsOf(text)).toContainEqual(expect.stringContaining(problem));
+    expect(problemsOf(revise(set))).toContainEqual(expect.stringContaining(problem));
+  });
+
+  it.each([
+    ['pay', 'tags: { cel: "[]" }'],
+    ['pay', 'tags: { cel: "args.tags.filter(tag, tag != args.note)" }'],
+    ['pay', 'to: { cel: args.to }'],
+    ['pay', 'to: { cel: \'{"iban": args.note}\' }'],
+    ['pay', 'any: { cel: args.tags }'],
+    ['pay', 'any: { cel: "{}" }'],
+    ['label', 'list: { cel: args.list }'],
+    ['label', 'list: { cel: "[1, 2]" }'],
+    ['label', 'sums: { cel: "[1, 2]" }'],
+    ['label', 'parts: { cel: \'[{"size": 1}]\' }'],
+  ])('accepts for %s the adjustment {%s}, which computes a list or a map (SV-3)', (tool, set) => {
+    expect(problemsOf(revise(set, tool))).toEqual([]);
   });
 });

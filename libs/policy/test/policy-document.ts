@@ -13,6 +13,14 @@ export const toolSchemas = {
       any: {},
     },
   },
+  label: {
+    type: 'object',
+    properties: {
+      list: { type: 'array' },
+      sums: { type: 'array', items: { type: 'number' } },
+      parts: { type: 'array', items: { type: 'object' } },
+    },
+  },
   pay_later: { type: 'object', properties: { amount: { type: 'string' } } },
 };
 

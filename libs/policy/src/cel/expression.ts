@@ -13,8 +13,8 @@ import type { Scope } from './scope.ts';
 const RESULT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 
 /**
- * Parses and type-checks the expression at a spot; `types` are the permitted result types besides
- * `dyn`. Returns undefined and reports to `source` when the expression is invalid.
+ * Parses and type-checks the expression at a spot; `types` are the permitted result types besides `dyn`, where `list`
+ * and `map` permit any elements and members. Returns undefined and reports to `source` when the expression is invalid.
  */
 export function readExpression(
   source: DocumentReader,
@@ -39,7 +39,7 @@ export function readExpression(
     return undefined;
   }
   const type = checked.type ?? 'dyn';
-  if (type !== 'dyn' && !types.includes(type)) {
+  if (type !== 'dyn' && !types.some((permitted) => isOf(type, permitted))) {
     source.report(spot, `${spot.path} must evaluate to ${oneOf(types)}, not ${type}.`);
     return undefined;
   }
@@ -56,6 +56,24 @@ export function readExpression(
       .map((chain) => chain.names.join('.')),
     evaluate: (context) => withPassLimit(() => program(context)),
   };
+}
+
+/** Whether values of a CEL type can be values of the permitted type; an int is also a valid JSON number in a list. */
+function isOf(type: string, permitted: string): boolean {
+  if (type === permitted || permitted === 'dyn') return true;
+  // The type of an object with known fields is `$` and its path; the elements of an empty list have the type `T`.
+  if (permitted === 'map') return type.startsWith('map<') || type.startsWith('$');
+  const element = elementOf(type);
+  if (permitted === 'list' || element === undefined) return element !== undefined;
+  const permittedElement = elementOf(permitted);
+  if (permittedElement === undefined) return false;
+  if (element === 'dyn' || element === 'T') return true;
+  return isOf(element, permittedElement) || (element === 'int' && permittedElement === 'double');
+}
+
+function elementOf(type: string): string | undefined {
+  if (type === 'list') return 'dyn';
+  return /^list<(.*)>$/.exec(type)?.[1];
 }
 
 /** Numbers and booleans can be unquoted: `count: 1`, `set: true`. */

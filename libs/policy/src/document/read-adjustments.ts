@@ -81,6 +81,6 @@ function celTypeOf(literal: string | number | boolean): string {
 /** An int is also a valid JSON number; an argument of unknown type accepts any type. */
 function acceptable(type: ArgumentTypes[string]): readonly string[] {
   if (type === 'double') return ['double', 'int'];
-  if (type === 'dyn') return ['double', 'int', 'string', 'bool'];
+  if (type === 'dyn') return ['double', 'int', 'string', 'bool', 'list', 'map'];
   return typeof type === 'string' ? [type] : ['map'];
 }
