@@ -74,6 +74,8 @@ describe('loading a rule', () => {
     ['amuont: { value: 1 }', 'argument amuont does not exist; available: amount,'],
     ['amount: { value: "x" }', 'set.amount.value must be a double.'],
     ['note: { fill: 7 }', 'set.note.fill must be a string.'],
+    ['to: { value: x }', 'set.to.value: only cel can set an argument of type map.'],
+    ['tags: { fill: x }', 'set.tags.fill: only cel can set an argument of type list<string>.'],
     ['amount: { cel: args.note }', 'set.amount.cel must evaluate to double or int, not string.'],
     ['note: { max: 5 }', 'set.note: only a number can have min and max.'],
     ['amount: { max: args.note }', 'set.amount.max must evaluate to int or double, not string.'],

@@ -56,7 +56,7 @@ function readAdjustment(
     const literal = source.literal(literalSpot);
     if (literal === undefined) return undefined;
     if (type !== 'dyn' && type !== celTypeOf(literal)) {
-      source.report(literalSpot, `${literalSpot.path} must be a ${String(type)}.`);
+      source.report(literalSpot, `${literalSpot.path}${wrongLiteral(type)}.`);
     }
     return { argument, how: members.has('value') ? 'value' : 'fill', literal };
   }
@@ -76,6 +76,12 @@ function readAdjustment(
 function celTypeOf(literal: string | number | boolean): string {
   if (typeof literal === 'string') return 'string';
   return typeof literal === 'boolean' ? 'bool' : 'double';
+}
+
+function wrongLiteral(type: ArgumentTypes[string]): string {
+  const name = typeof type === 'string' ? type : 'map';
+  const isScalar = ['double', 'string', 'bool'].includes(name);
+  return isScalar ? ` must be a ${name}` : `: only cel can set an argument of type ${name}`;
 }
 
 /** An int is also a valid JSON number; an argument of unknown type accepts any type. */
