@@ -67,6 +67,15 @@ describe('loading a rule', () => {
     expect(problem).toContain('args.amount does not exist; available: none.');
   });
 
+  it('states that no arguments exist for a tool without arguments or an answer (SYS-3)', () => {
+    const problem = 'argument x does not exist; available: none.';
+    const answer =
+      '    match: { kind: final }\n    decide: escalate\n    reason: x\n    editable: [x]\n';
+    for (const text of [revise('x: { value: 1 }', 'ping'), rule(answer)]) {
+      expect(problemsOf(text)).toEqual([expect.stringContaining(problem)]);
+    }
+  });
+
   const revise = (set: string, tool = 'pay') =>
     rule(`    match: { tool: ${tool} }\n    decide: revise\n    reason: x\n    set: { ${set} }\n`);
 

@@ -21,6 +21,7 @@ export const toolSchemas = {
       parts: { type: 'array', items: { type: 'object' } },
     },
   },
+  ping: { type: 'object' },
   pay_later: { type: 'object', properties: { amount: { type: 'string' } } },
 };
 

@@ -100,8 +100,7 @@ function namesAreKnown(source: DocumentReader, spot: Spot, scope: Scope, text: s
     } else if (chain.root === 'result' && name === undefined) {
       report(chain.start, 'name the required fields of the result, such as result.status.');
     } else if (names !== undefined && name !== undefined && !names.includes(name)) {
-      const available = names.length === 0 ? 'none' : oneOf(names);
-      report(chain.start, `${chain.root}.${name} does not exist; available: ${available}.`);
+      report(chain.start, `${chain.root}.${name} does not exist; available: ${oneOf(names)}.`);
     }
   }
   return known;

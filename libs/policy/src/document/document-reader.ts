@@ -185,9 +185,9 @@ export class DocumentReader {
   }
 }
 
-/** Joins words as `a, b or c`. */
+/** Joins words as `a, b or c`; returns `none` if there are no words. */
 export function oneOf(words: readonly string[]): string {
-  if (words.length < 2) return words.join('');
+  if (words.length < 2) return words[0] ?? 'none';
   return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 }
 

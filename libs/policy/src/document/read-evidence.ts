@@ -43,8 +43,7 @@ function readFacts(
     const name = source.text(entry);
     if (name === undefined) return [];
     if (facts.includes(name)) return name;
-    const available = facts.length === 0 ? 'none' : oneOf(facts);
-    source.report(entry, `${entry.path}: fact ${name} does not exist; available: ${available}.`);
+    source.report(entry, `${entry.path}: fact ${name} does not exist; available: ${oneOf(facts)}.`);
     return [];
   });
 }

@@ -59,7 +59,7 @@ function warnOfUnknown(
 ): void {
   if (spot === undefined || name === undefined || args === undefined) return;
   if (Object.hasOwn(args, name)) return;
-  const known = oneOf(Object.keys(args)) || 'none';
+  const known = oneOf(Object.keys(args));
   source.warn(spot, `${spot.path}: argument ${name} does not exist; available: ${known}.`);
 }
 
