@@ -8,10 +8,10 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-valu
 import { ByteCache } from '../memory/byte-cache.ts';
 import {
   assertSchemaSize,
+  assertSchemaWork,
   compileLinearPattern,
-  measureSchemas,
   SCHEMA_LIMITS,
-  type SchemaSize,
+  unusable,
 } from './schema-limits.ts';
 
 /** One compiled argument of a contract. */
@@ -115,9 +115,9 @@ export function compileContract(schema: JsonObject): ArgumentContract {
 export function compileSchema(schema: JsonObject): (value: JsonValue) => boolean {
   assertSchemaSize(schema);
   const { $schema, $id, ...rules } = schema;
-  assertWithin(measureSchemas([rules]));
+  assertSchemaWork([rules]);
   const accepts = tryCompile(rules);
-  if (accepts === undefined) throw badContract('schema', 'is not a valid JSON Schema');
+  if (accepts === undefined) throw unusable('is not valid JSON Schema 2020-12');
   return accepts;
 }
 
@@ -160,19 +160,7 @@ function assertBounded(schema: JsonObject, names: readonly string[]): void {
   }
   const properties = isJsonObject(schema.properties) ? schema.properties : {};
   const parts = Object.values(properties).map((spec) => argumentSchema(schema, spec));
-  assertWithin(measureSchemas([wholeSchema(schema, names), ...parts]));
-}
-
-function assertWithin({ subschemas, patternSteps }: SchemaSize): void {
-  const limits = SCHEMA_LIMITS;
-  if (subschemas > limits.subschemas) {
-    const rule = `has ${subschemas} subschemas; the limit is ${limits.subschemas}`;
-    throw badContract('schema', rule);
-  }
-  if (patternSteps > limits.allPatternSteps) {
-    const rule = `has patterns with ${patternSteps} instructions; the limit is ${limits.allPatternSteps}`;
-    throw badContract('schema', rule);
-  }
+  assertSchemaWork([wholeSchema(schema, names), ...parts]);
 }
 
 /** The schema of one argument together with the definitions of the schema, so that its `$ref`s resolve. */

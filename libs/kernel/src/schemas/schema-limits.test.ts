@@ -199,6 +199,17 @@ describe('a schema of a tool', () => {
     expect(refused(of(256, { pattern: '^[a-z]+$' }))).toBe('accepted');
   });
 
+  it.each<[string, JsonObject]>([
+    ['has 70018 bytes; the limit is 65536', { description: 'x'.repeat(70_000) }],
+    ['has 2502 subschemas; the limit is 2000', membersOf(2_501, () => ({}))],
+    ['uses $anchor, which is not supported', { items: { $anchor: 'a' } }],
+    ['is not valid JSON Schema 2020-12', { type: 'money' }],
+  ])('reports that a schema that is not an argument contract %s (SYS-3)', (rule, schema) => {
+    expect(refused(schema, compileSchema)).toBe(
+      `InvalidRequestError: The JSON Schema is unusable: it ${rule}.`,
+    );
+  });
+
   const unsupported = ['$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$recursiveRef'];
 
   it.each([...unsupported, '$recursiveAnchor'])(

@@ -107,16 +107,16 @@ export function compileLinearPattern(source: string): RE2JS {
  */
 export function assertSchemaSize(schema: JsonObject): void {
   if (depthOf(schema) > SCHEMA_LIMITS.depth) {
-    throw exceeds(`is nested deeper than ${SCHEMA_LIMITS.depth} levels`);
+    throw unusable(`is nested deeper than ${SCHEMA_LIMITS.depth} levels`);
   }
   const bytes = Buffer.byteLength(JSON.stringify(schema));
   if (bytes > SCHEMA_LIMITS.bytes) {
-    throw exceeds(`has ${bytes} bytes; the limit is ${SCHEMA_LIMITS.bytes}`);
+    throw unusable(`has ${bytes} bytes; the limit is ${SCHEMA_LIMITS.bytes}`);
   }
 }
 
-/** The size of compiled schemas. */
-export interface SchemaSize {
+/** The size of a compiled schema. */
+interface SchemaSize {
   /** The number of subschemas that are reachable, and therefore compiled, once for each alias. */
   readonly subschemas: number;
   /** The number of instructions of all their patterns. */
@@ -124,21 +124,28 @@ export interface SchemaSize {
 }
 
 /**
- * Measures the maximum work of validation against the parts of one schema that are compiled separately, by rules that
- * follow from JSON Schema 2020-12: branches of a combination apply to the same value, members of `properties` to
- * different values. A recursive definition may apply itself to each member once; more would take time exponential in
- * the depth of the value.
- * @returns the size of all parts together
+ * Rejects a schema that takes more work to compile or to validate against than {@link SCHEMA_LIMITS} allows. The
+ * maximum work of validation is measured by rules that follow from JSON Schema 2020-12: branches of a combination apply
+ * to the same value, members of `properties` to different values. A recursive definition may apply itself to each
+ * member once; more would take time exponential in the depth of the value.
+ * @param roots the parts of the schema that are compiled separately
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when a limit is exceeded, or a keyword or reference cannot be
  *   measured
  */
-export function measureSchemas(roots: readonly JsonObject[]): SchemaSize {
+export function assertSchemaWork(roots: readonly JsonObject[]): void {
   const count = { expanded: 0 };
   const sizes = roots.map((root) => measureSchema(root, count));
-  return {
-    subschemas: sizes.reduce((sum, { subschemas }) => sum + subschemas, 0),
-    patternSteps: sizes.reduce((sum, { patternSteps }) => sum + patternSteps, 0),
-  };
+  const subschemas = sizes.reduce((sum, size) => sum + size.subschemas, 0);
+  if (subschemas > SCHEMA_LIMITS.subschemas) {
+    throw unusable(`has ${subschemas} subschemas; the limit is ${SCHEMA_LIMITS.subschemas}`);
+  }
+  const patternSteps = sizes.reduce((sum, size) => sum + size.patternSteps, 0);
+  const { allPatternSteps } = SCHEMA_LIMITS;
+  if (patternSteps > allPatternSteps) {
+    throw unusable(
+      `has patterns with ${patternSteps} instructions; the limit is ${allPatternSteps}`,
+    );
+  }
 }
 
 function measureSchema(root: JsonObject, count: { expanded: number }): SchemaSize {
@@ -148,10 +155,10 @@ function measureSchema(root: JsonObject, count: { expanded: number }): SchemaSiz
   const { checks, steps } = expansion.expand(root, expansion.compiled('#', root));
   const { checksPerValue, patternSteps } = SCHEMA_LIMITS;
   if (checks > checksPerValue) {
-    throw exceeds(`applies ${checks} subschemas to one value; the limit is ${checksPerValue}`);
+    throw unusable(`applies ${checks} subschemas to one value; the limit is ${checksPerValue}`);
   }
   if (steps > patternSteps) {
-    throw exceeds(
+    throw unusable(
       `has patterns with ${steps} instructions for one value; the limit is ${patternSteps}`,
     );
   }
@@ -198,7 +205,7 @@ class Expansion {
     }
     this.#count.expanded += 1;
     if (this.#count.expanded > SCHEMA_LIMITS.expanded) {
-      throw exceeds(`expands to more than ${SCHEMA_LIMITS.expanded} subschemas`);
+      throw unusable(`expands to more than ${SCHEMA_LIMITS.expanded} subschemas`);
     }
     into.parts.add(schema);
     this.#open.add(schema);
@@ -234,7 +241,7 @@ class Expansion {
       return this.expand(target, { target, parts });
     }
     const rule = 'a reference must be # or a JSON Pointer to a subschema, such as #/$defs/name';
-    throw exceeds(`refers to ${JSON.stringify(reference)}; ${rule}`);
+    throw unusable(`refers to ${JSON.stringify(reference)}; ${rule}`);
   }
 
   #stepsOf(pattern: JsonValue | undefined): number {
@@ -275,9 +282,9 @@ function mostReturns(counts: Returns): number {
 
 function assertLinear(counts: Returns | undefined): void {
   if (counts === undefined) return;
-  if (counts.has(HERE)) throw exceeds('has a definition that applies itself to the same value');
+  if (counts.has(HERE)) throw unusable('has a definition that applies itself to the same value');
   if (mostReturns(counts) > 1) {
-    throw exceeds('has a recursive definition that applies itself to one member more than once');
+    throw unusable('has a recursive definition that applies itself to one member more than once');
   }
 }
 
@@ -318,7 +325,7 @@ function stepsOf(pattern: string): number {
 }
 
 function assertSupported(unsupported: string | undefined): void {
-  if (unsupported !== undefined) throw exceeds(`uses ${unsupported}, which is not supported`);
+  if (unsupported !== undefined) throw unusable(`uses ${unsupported}, which is not supported`);
 }
 
 /**
@@ -389,7 +396,8 @@ function listOf(value: JsonValue | undefined): readonly JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
-function exceeds(rule: string): InvalidRequestError {
-  const message = `The argument contract is unusable: the schema ${rule}.`;
+/** Returns the error for a JSON Schema of arguments or results. */
+export function unusable(rule: string): InvalidRequestError {
+  const message = `The JSON Schema is unusable: it ${rule}.`;
   return new InvalidRequestError('INVALID_ARGUMENT_CONTRACT', message, { field: 'schema' });
 }
