@@ -102,6 +102,7 @@ function answerProblem(reply: Reply): string | undefined {
       ? 'a reply cannot have both error and garbage.'
       : undefined;
   }
-  if (first === 'text' && second === 'tool_calls' && third === undefined) return undefined;
-  return `a reply cannot have both ${first} and ${second}.`;
+  // A reply can have both text and tool_calls.
+  const other = first === 'text' && second === 'tool_calls' ? third : second;
+  return other === undefined ? undefined : `a reply cannot have both ${first} and ${other}.`;
 }

@@ -8,7 +8,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readChatRequest } from './chat-request.ts';
 import { completionOf } from './completion.ts';
-import { createModelSimulator, loadScripts, readRequestLog, type When } from './index.ts';
+import {
+  createModelSimulator,
+  loadScripts,
+  type Reply,
+  readRequestLog,
+  type When,
+} from './index.ts';
+import { checkScripts } from './load-scripts.ts';
 import { conversationOf, matchEntry } from './match.ts';
 import { RequestLog } from './request-log.ts';
 
@@ -170,6 +177,16 @@ describe('script files', () => {
       expect.stringMatching(/^cc\.yaml:5:12: "\${value:b}" is not a valid placeholder/),
       expect.stringMatching(/^d\.yaml:3:1: /),
     ]);
+  });
+
+  it('report the answers that a reply cannot have together (SYS-3)', () => {
+    const text = 'hi';
+    const tool_calls = [{ name: 'pay', arguments: {} }];
+    const error = { status: 503, message: 'down' };
+    const problemOf = (reply: Reply) => () => checkScripts([{ name: 'a', entries: [{ reply }] }]);
+    expect(problemOf({ text, tool_calls })).not.toThrow();
+    expect(problemOf({ text, tool_calls, error })).toThrow('cannot have both text and error.');
+    expect(problemOf({ tool_calls, error })).toThrow('cannot have both tool_calls and error.');
   });
 
   it('must include at least one script', () => {
