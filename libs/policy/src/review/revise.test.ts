@@ -1,6 +1,6 @@
 import { compileContract } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
-import { call, input, policyOf, say, short } from '../../test/reviews.ts';
+import { call, decide, input, policyOf, short } from '../../test/reviews.ts';
 import { loadPolicy, type ProposedAction, review } from '../index.ts';
 
 describe('a revision', () => {
@@ -62,7 +62,7 @@ rules:
 `,
       { file: 'p.yaml', toolSchemas: { pay: { type: 'object', properties } } },
     );
-    const decision = say(policy, call('pay', { tags: ['old'], sums: [0.5] }));
+    const decision = decide(policy, call('pay', { tags: ['old'], sums: [0.5] }));
     const revised = { tags: ['old', 'new'], sums: [1.5], extra: { sizes: [2, 3] } };
     expect(decision.revisedAction).toEqual(call('pay', revised));
   });
