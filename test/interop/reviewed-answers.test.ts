@@ -206,6 +206,47 @@ describe('tool calls in the answer of a model, with an unmodified client', () =>
     const stream = openai.responses.stream({ model: ALIAS, input: 'Go.' }).finalResponse();
     await expect(stream).rejects.toThrow(/cannot be reviewed/);
   });
+
+  it.each<[string, object, object, string]>([
+    [
+      'a custom tool',
+      { tools: [{ type: 'custom', custom: { name: 'shell' } }] },
+      {
+        tool_calls: [
+          { id: 'call_1', type: 'custom', custom: { name: 'shell', input: '{"command":"ls"}' } },
+        ],
+      },
+      'tool_calls',
+    ],
+    [
+      'a deprecated function',
+      { functions: [{ name: 'shell', parameters: { type: 'object' } }] },
+      { function_call: { name: 'shell', arguments: '{"command":"ls"}' } },
+      'function_call',
+    ],
+  ])(
+    'is withheld from a repeated request, too, if it is a call of %s in chat completions (AP-5, EM-7)',
+    async (_, fields, called, finish) => {
+      const message = { role: 'assistant', content: null, ...called };
+      const usage = { prompt_tokens: 30, completion_tokens: 5, total_tokens: 35 };
+      const model = await scriptedModel((_request, response) => {
+        const choices = [{ index: 0, message, finish_reason: finish }];
+        const envelope = { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'm' };
+        response.setHeader('content-type', 'application/json');
+        response.end(JSON.stringify({ ...envelope, choices, usage }));
+      });
+      const test = await reviewedPlatform(model);
+      const { openai } = await startExternalRun(test);
+      const body = { model: ALIAS, messages: [{ role: 'user' as const, content: 'Look.' }] };
+      const headers = { 'Idempotency-Key': 'k_1' };
+      for (const _attempt of [1, 2, 3]) {
+        await expect(
+          openai.chat.completions.create({ ...body, ...fields }, { headers }),
+        ).rejects.toMatchObject({ status: 403, code: 'unreviewable_output' });
+      }
+      expect(model.requests).toHaveLength(1);
+    },
+  );
 });
 
 describe('a request whose calls wait for a person', () => {

@@ -12,7 +12,7 @@ import {
 import type { ProxyContext } from '../../context.ts';
 import type { AnswerReview } from '../../domain/answer-review.ts';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
-import { type Dialect, partsOf } from '../../wire/dialects/dialect.ts';
+import { type Dialect, partsOf, type Recorded } from '../../wire/dialects/dialect.ts';
 import {
   type ModelToolCall,
   type OfferedTool,
@@ -51,8 +51,6 @@ export interface ReviewedRequest {
 interface EndedAnswer {
   readonly answer: ReviewedAnswer;
   readonly held: readonly Fields[];
-  /** Whether the answer was received as events; false for a recorded answer. */
-  readonly wasRead: boolean;
   /**
    * Whether the answer was received as events that can be sent to the client. False for a recorded answer, and when the
    * client requested a stream but the provider does not support streaming and sent one complete answer.
@@ -152,7 +150,9 @@ class AnswerReviewer {
       if (event.type === 'finished') {
         const { finished } = event;
         if (finished.failure === undefined) {
-          return { answer, held, wasRead, hasEvents, finished };
+          // A recorded answer has no events; it is rejected for the same content as the answer of a provider.
+          if (!wasRead) answer.read(fieldsOf(dialect.whole(this.#recorded(finished))));
+          return { answer, held, hasEvents, finished };
         }
         yield event;
       }
@@ -217,14 +217,17 @@ class AnswerReviewer {
    * Ends the answer. When it has no events to send and a stream has already begun, creates the events from the record.
    */
   *#finish(finished: Finished, hasEvents: boolean): Generator<ModelEvent, void, undefined> {
-    const { reviewed, first } = this.#parts;
-    if (!hasEvents && this.#hasSent && reviewed.stream) {
-      const { dialect, request, includeUsage, body } = reviewed;
-      const { model } = request;
-      const recorded = { finished, callId: first.callId, model, includeUsage, body };
-      yield* this.#send(dialect.events(recorded).map(fieldsOf));
+    const { dialect, stream } = this.#parts.reviewed;
+    if (!hasEvents && this.#hasSent && stream) {
+      yield* this.#send(dialect.events(this.#recorded(finished)).map(fieldsOf));
     }
     yield { type: 'finished', finished: { ...finished, costNanoUsd: this.#cost } };
+  }
+
+  #recorded(finished: Finished): Recorded {
+    const { first, reviewed } = this.#parts;
+    const { request, includeUsage, body } = reviewed;
+    return { finished, callId: first.callId, model: request.model, includeUsage, body };
   }
 
   /**
@@ -305,11 +308,11 @@ class AnswerReviewer {
    * Throws UNREVIEWABLE_OUTPUT when a tool call has no unique id or no name, or when the tool calls that the client
    * would receive differ from those that the meter has read.
    */
-  #assertReviewable({ answer, wasRead }: EndedAnswer, calls: readonly ModelToolCall[]): void {
+  #assertReviewable({ answer }: EndedAnswer, calls: readonly ModelToolCall[]): void {
     const ids = new Set(calls.map(({ id }) => id));
     const isComplete = calls.every(({ id, name }) => id !== '' && name !== '');
     const isSame = answer.callIds.length === ids.size && answer.callIds.every((id) => ids.has(id));
-    if (isComplete && ids.size === calls.length && (isSame || !wasRead)) return;
+    if (isComplete && ids.size === calls.length && isSame) return;
     throw unreviewable('tool calls without a unique id or without a name');
   }
 }

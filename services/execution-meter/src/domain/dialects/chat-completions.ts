@@ -144,9 +144,12 @@ function partOf(event: Fields, field: 'delta' | 'message'): AnswerPart {
 
 /** The tool calls of a message; `function_call` is the form of the deprecated request field `functions`. */
 function toolUsesOf(message: Fields, field: 'delta' | 'message'): ToolUsePart[] {
-  const { function_call: only, tool_calls: calls } = message;
-  if (isJsonObject(only as JsonValue)) return [{ index: 0, id: '', ...calledOf(fieldsOf(only)) }];
-  return listOf(calls).map((call, position) => {
+  const calls = listOf(message.tool_calls);
+  if (calls.length === 0) {
+    const only = calledOf(fieldsOf(message.function_call));
+    return only.tool + only.argumentsJson === '' ? [] : [{ index: 0, id: '', ...only }];
+  }
+  return calls.map((call, position) => {
     const { index, id, function: called, custom } = fieldsOf(call);
     return {
       index: field === 'message' ? position : indexOf(index),

@@ -108,6 +108,16 @@ describe('audio or video in a native request', () => {
 const EMPTY = { tools: [], toolChoice: undefined, temperature: undefined, json: false };
 
 describe('a chat completion', () => {
+  it.each([{}, { name: '', arguments: '' }])(
+    'with the empty function_call %j has its tool calls (AP-2)',
+    (function_call) => {
+      const tool_calls = [{ id: 'call_1', type: 'function', function: { name: 'shell' } }];
+      const choices = [{ message: { function_call, tool_calls }, finish_reason: 'tool_calls' }];
+      const { toolUses } = DIALECTS.chat_completions.wholeOf({ choices });
+      expect(toolUses).toEqual([{ index: 0, id: 'call_1', tool: 'shell', argumentsJson: '' }]);
+    },
+  );
+
   const sent = (body: JsonObject, mayStore: boolean) =>
     DIALECTS.chat_completions.bodyFor(
       { dialect: 'chat_completions', body, headers: {}, stream: false, includeUsage: false },
