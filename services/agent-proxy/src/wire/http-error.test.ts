@@ -1,7 +1,9 @@
 import {
   DeadlineError,
+  NotFoundError,
   OverloadedError,
   PreconditionError,
+  UnauthenticatedError,
   UnavailableError,
   type WritError,
 } from '@writ/kernel';
@@ -33,6 +35,8 @@ it.each<[WritError, number]>([
   [new OverloadedError('BUDGET_EXHAUSTED', 'No budget is left.', { level: 'tenant_day' }), 429],
   [new OverloadedError('OPEN_RUNS_LIMIT', 'This agent key has 10 open runs.'), 429],
   [new PreconditionError('PROVIDER_ERROR', 'The provider failed.'), 502],
+  [new NotFoundError('UNKNOWN_MODEL', 'The model does not exist.'), 404],
+  [new UnauthenticatedError('TOKEN_EXPIRED', 'The token has expired.'), 401],
   [new DeadlineError('LLM_TIMEOUT', 'The provider did not answer.'), 504],
 ])('sends status 400 to Codex for the final error $reason (AP-2)', (error, status) => {
   expect(httpErrorOf(error).status).toBe(status);

@@ -65,7 +65,12 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   FROZEN: { ...REFUSED, code: 'run_halted' },
   DEADLINE_EXCEEDED: { ...REFUSED, code: 'deadline_exceeded' },
   AGENT_PAUSED: { status: 503, type: 'server_error', shouldRetry: true },
-  UNKNOWN_MODEL: { status: 404, type: 'invalid_request_error', code: 'model_not_found' },
+  UNKNOWN_MODEL: {
+    status: 404,
+    type: 'invalid_request_error',
+    code: 'model_not_found',
+    shouldRetry: false,
+  },
   SUB_AGENT_LIMIT: { status: 402, type: 'insufficient_quota', shouldRetry: false },
   // Not retryable: a run lasts for minutes, which is longer than clients keep retrying.
   OPEN_RUNS_LIMIT: { status: 429, type: 'rate_limit_exceeded', shouldRetry: false },
@@ -77,9 +82,14 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 const BY_KIND: Readonly<Partial<Record<WritError['kind'], Shape>>> = {
   invalid_argument: { status: 400, type: 'invalid_request_error' },
-  unauthenticated: { status: 401, type: 'invalid_request_error', code: 'invalid_api_key' },
+  unauthenticated: {
+    status: 401,
+    type: 'invalid_request_error',
+    code: 'invalid_api_key',
+    shouldRetry: false,
+  },
   permission_denied: REFUSED,
-  not_found: { status: 404, type: 'invalid_request_error' },
+  not_found: { status: 404, type: 'invalid_request_error', shouldRetry: false },
   failed_precondition: { status: 400, type: 'invalid_request_error' },
   resource_exhausted: { status: 429, type: 'rate_limit_exceeded' },
   unavailable: { status: 503, type: 'server_error', shouldRetry: true },

@@ -39,7 +39,8 @@ export function modelEndpoint(context: ProxyContext): WebHook {
     };
     work().catch((error: unknown) => {
       const answer = httpErrorOf(error, request.headers['user-agent']);
-      if (answer.status >= 500) log.warn({ err: error }, 'request of an external agent failed');
+      if (answer.facts.status >= 500)
+        log.warn({ err: error }, 'request of an external agent failed');
       sendError(response, dialectOf(path, request.headers), answer);
     });
     return true;

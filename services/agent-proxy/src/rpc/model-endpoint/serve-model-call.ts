@@ -73,7 +73,7 @@ function sendFailure(
   error: unknown,
 ): void {
   const failure = httpErrorOf(error, request.headers['user-agent']);
-  if (failure.status >= 500 && !mustRepeat(error) && !response.destroyed) {
+  if (failure.facts.status >= 500 && !mustRepeat(error) && !response.destroyed) {
     telemetry.log.warn({ err: error }, 'request of an external agent failed');
   }
   sendError(response, dialect, failure);
