@@ -34,9 +34,9 @@ export interface DemoRuns {
   /** Follows a run of an earlier start of the demo until the run ends. */
   resume(run: Run, human: Human, follower: RunFollower): Promise<Run>;
   /**
-   * Returns the runs that an earlier start left unfinished, oldest first: `demo` are those of the demo, including those
-   * that have ended since this start, because the platform resumes runs by itself; `others` are those of other callers
-   * that have not ended.
+   * Returns the runs that an earlier start left unfinished: `demo` are those of the demo, including those among the
+   * newest 500 runs that have ended since this start, because the platform resumes runs by itself; `others` are those
+   * of other callers that have not ended.
    */
   unfinished(): Promise<{ readonly demo: readonly Run[]; readonly others: readonly Run[] }>;
 }
@@ -98,14 +98,14 @@ export function createDemoRuns(parts: DemoParts): DemoRuns {
       } while (pageToken !== '');
       // Read after the unfinished runs, so that a run that ends in between is not missed.
       const newest = await client.runs.listRuns({ pageSize: NEWEST_RUNS });
-      const endedSinceStart = newest.runs
-        .filter(({ endTime }) => endTime !== undefined && timestampDate(endTime) >= startTime)
-        .reverse();
+      const endedSinceStart = newest.runs.filter(
+        ({ endTime }) => endTime !== undefined && timestampDate(endTime) >= startTime,
+      );
+      const left = new Map([...found, ...endedSinceStart].map((run) => [run.runId, run]));
       const isDemo = ({ createdBy }: Run) => createdBy === DEMO_SUBJECT;
-      const demo = new Map([...found, ...endedSinceStart].map((run) => [run.runId, run]));
       return {
-        demo: [...demo.values()].filter(isDemo),
-        others: found.filter((run) => !isDemo(run)),
+        demo: [...left.values()].filter(isDemo),
+        others: [...left.values()].filter((run) => !isDemo(run) && run.endTime === undefined),
       };
     },
     resume: (run, human, follower) =>

@@ -28,8 +28,9 @@ async function demo(): Promise<number> {
   const example = loadExample(options.example);
   const human = chooseHuman(options.human);
   const kept = dataDirOf(process.env);
-  const dataDir = kept ?? mkdtempSync(join(tmpdir(), 'writ-demo-'));
+  let dataDir = kept;
   try {
+    dataDir ??= mkdtempSync(join(tmpdir(), 'writ-demo-'));
     const session = await openSession(process.env, {
       example,
       script: options.script,
@@ -65,7 +66,9 @@ async function demo(): Promise<number> {
     }
   } finally {
     human.close?.();
-    if (kept === undefined) rmSync(dataDir, { recursive: true, force: true });
+    if (kept === undefined && dataDir !== undefined) {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
   }
 }
 

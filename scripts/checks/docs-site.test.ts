@@ -29,7 +29,7 @@ describe('the site of the documentation', () => {
 
   it.each([
     ['reference/api/tool.md', '../../operations/tls.md#certificates'],
-    ['reference/configuration/agents.md', '../events.md'],
+    ['reference/api/README.md', '../reason-codes.md'],
     ['how-to/policy.md', '../reference/schemas/agents.json'],
     ['how-to/policy.md', '#functions'],
     ['how-to/policy.md', 'https://example.com/page'],

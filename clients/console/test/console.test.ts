@@ -227,6 +227,8 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await page.getByRole('menuitem', { name: 'Cancel the run' }).click();
     const dialog = page.getByRole('dialog', { name: 'Cancel the run' });
     const cancel = dialog.getByRole('button', { name: 'Cancel the run' });
+    // The page would remove the dialog as soon as it read the new state of the run.
+    await page.route(/GetRun|WatchRun/, () => undefined);
     await dialog.getByLabel('Reason').fill('Wrong user.');
     await cancel.click();
     await dialog.getByText('Writ cannot be reached.').waitFor();

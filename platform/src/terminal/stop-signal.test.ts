@@ -35,3 +35,11 @@ it('ignores a signal that npm forwards seconds later, and ends the process on th
   source.emit('SIGINT');
   expect(ended).toEqual(['SIGINT']);
 });
+
+it('ends the process on a second signal of another kind, which npm has not forwarded (SYS-5)', () => {
+  const { source, ended } = create(true);
+  source.emit('SIGINT');
+  vi.advanceTimersByTime(5_000);
+  source.emit('SIGTERM');
+  expect(ended).toEqual(['SIGTERM']);
+});

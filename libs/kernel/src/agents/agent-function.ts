@@ -200,8 +200,8 @@ export interface AgentOperations {
    */
   restore(): Promise<RestoredAgent | undefined>;
   /**
-   * Saves a checkpoint, from which later replays start. It includes the latest turns of {@link remember} and the latest
-   * text of {@link draft}. Call it after {@link restore}, between two steps, outside of branches (RT-1).
+   * Saves a checkpoint, from which later replays start. Every checkpoint includes all turns of the latest
+   * {@link remember} and the text of the latest {@link draft}. Call it after {@link restore}, between two steps, outside of branches (RT-1).
    */
   checkpoint(checkpoint: AgentCheckpoint): void;
 
