@@ -15,20 +15,24 @@ export async function receiptClaims(gateway: GatewayUnderTest, token: string): P
 }
 
 /**
- * Checks that a receipt matches its call, its response and the digest of the result (TG-8).
+ * Checks that a receipt matches its call, its response and the digest of the result (TG-8), and that the response has
+ * no result that the gateway must have deleted (SUP-4).
  * @param writIds ids of the writs that were sent with the call
- * @returns the first claim that does not match
+ * @returns the first fault
  */
 export function receiptFault(
   claims: JsonObject,
   answer: JsonObject,
-  { request, agentName }: SentCall,
+  { request, agentName, isResultDeleted }: SentCall,
   writIds: ReadonlySet<unknown>,
 ): string | undefined {
   // The receipt of a voided call names no tool and no arguments.
   const isVoid = claims.status === 'CALL_STATUS_VOID';
   const { call } = request;
   const result = answer.result as JsonObject | undefined;
+  if (isResultDeleted && result !== undefined) {
+    return 'the response has a result that the gateway must have deleted';
+  }
   const rules: Readonly<Record<string, boolean>> = {
     tenant: claims.tenant === call.tenant,
     run_id: claims.run_id === call.run_id,
@@ -42,8 +46,9 @@ export function receiptFault(
     step: isVoid || claims.step === request.step,
     status: claims.status === answer.status,
     stop_reason: isVoid || claims.stop_reason === answer.stop_reason,
-    result_sha256:
-      claims.result_sha256 === (result === undefined ? '' : sha256Hex(String(result.content))),
+    result_sha256: isResultDeleted
+      ? claims.result_sha256 !== ''
+      : claims.result_sha256 === (result === undefined ? '' : sha256Hex(String(result.content))),
     registry_version: claims.registry_version !== '',
     revision: Number(claims.revision) >= 1,
     'start_time and end_time': isOrdered(claims.start_time, claims.end_time),

@@ -20,6 +20,8 @@ export interface SentCall {
   };
   readonly writId: string;
   readonly agentName: string;
+  /** Whether the gateway must have deleted the result of the call. */
+  readonly isResultDeleted: boolean;
   readonly headers: Readonly<Record<string, string>>;
   /** Client certificate of the TLS handshake, if any. */
   readonly certificate: CertificateName;
@@ -69,6 +71,7 @@ export function toSentCall(peers: TestPeers, names: CaseNames, fields: CallField
     request: { call, tool, arguments_json, writ, step },
     writId,
     agentName: AGENT_NAME,
+    isResultDeleted: fields.result_deleted ?? false,
     headers: {
       ...callerHeaders(peers, by, 'tool-gateway', servedTenants(names, fields)),
       ...(fields.epoch === 'none' ? {} : { 'writ-epoch': String(fields.epoch ?? 1) }),

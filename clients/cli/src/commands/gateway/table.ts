@@ -63,6 +63,8 @@ export interface CallFields {
   /** Makes the writ invalid. */
   readonly token?: WritFault;
   readonly tool_does?: ToolBehavior;
+  /** The tool returned a result, and the gateway has deleted it (SUP-4): only its digest remains, in the receipt. */
+  readonly result_deleted?: boolean;
   /** Number of concurrent calls under the same writ. */
   readonly times?: number;
   readonly by?: CallerName;
