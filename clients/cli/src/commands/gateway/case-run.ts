@@ -69,7 +69,7 @@ export class CaseRun {
     if (typeof answer === 'string') return answer;
     if (answer !== undefined && step.as !== undefined) this.#answers.set(step.as, answer);
     const { same_receipt_as: label, ...expected } = step.expect ?? {};
-    const fault = answer && mismatch(answer.view, expected);
+    const fault = answer && mismatch(answer.view, this.#withAnswers(expected));
     if (fault !== undefined) return fault;
     if (typeof label === 'string' && answer?.token !== this.#answers.get(label)?.token) {
       return `the receipt differs from that of ${label}`;
@@ -89,7 +89,10 @@ export class CaseRun {
       this.#startedAs(step.disconnect).caller.abort();
       return undefined;
     }
-    if (step.rpc !== undefined) return await this.#rpcs.call(step.rpc, step);
+    if (step.rpc !== undefined) {
+      const request = this.#withAnswers(step.request ?? {}) as NonNullable<Step['request']>;
+      return await this.#rpcs.call(step.rpc, { ...step, request });
+    }
     if (step.restart === true) return await this.#setting.restart().then(() => undefined);
     if (step.runs !== undefined) {
       await peers.world.executed(this.#nameOf(step.runs), step.runs.times ?? 1);
@@ -157,6 +160,21 @@ export class CaseRun {
     // A `finish` step receives the error.
     answer.catch(() => undefined);
     this.#started.set(label, { answer, caller });
+  }
+
+  /** Replaces each `{from: <label>.<field>}` by that field of the response with this label. */
+  #withAnswers(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((item: unknown) => this.#withAnswers(item));
+    if (typeof value !== 'object' || value === null) return value;
+    if ('from' in value && typeof value.from === 'string') {
+      const [label = '', field = ''] = value.from.split('.');
+      const found = this.#answers.get(label)?.view[field];
+      if (found === undefined) throw new Error(`no response has ${value.from}`);
+      return found;
+    }
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [key, this.#withAnswers(item)]),
+    );
   }
 
   #startedAs(label: string): Started {
