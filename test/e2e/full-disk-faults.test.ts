@@ -6,6 +6,8 @@ import { StepsHarness } from '../load/steps/steps-harness.ts';
 
 const DISK_MB = 64;
 const STEPS = 2;
+/** Runs that are acknowledged before the disk is full. */
+const RUNS = 8;
 /** Maximum number of starts; the disk is full, and a start is rejected, before this number is reached. */
 const MAX_STARTS = 2_000;
 
@@ -46,7 +48,8 @@ describe.runIf(isSmallDiskAvailable())('a platform on a full disk', () => {
   });
 
   it('has lost no acknowledged run after kill -9 (SYS-4, RT-3)', async () => {
-    const acknowledged: string[] = [];
+    const starts = Array.from({ length: RUNS }, () => platform.startRun(STEPS, 'Count.'));
+    const acknowledged = await Promise.all(starts);
     disk.fill();
     await startUntilFull(acknowledged);
     await platform.kill();
