@@ -86,7 +86,10 @@ describe('live subscribers of the in-process bus', () => {
     ].sort();
     await vi.waitFor(() => expect([...seen].sort()).toEqual(expected));
     await Promise.all(subscriptions.map((subscription) => subscription.unsubscribe()));
+    const delivered = Promise.withResolvers<void>();
+    bus.subscribeLive({ subject: 'a.b', handler: () => delivered.resolve() });
     bus.publishLive(message('late', 'a.b'));
+    await delivered.promise;
     expect(seen).toHaveLength(expected.length);
   });
 
