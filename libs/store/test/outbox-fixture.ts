@@ -34,7 +34,10 @@ export function relayTo(
   store: Store<LedgerDatabase>,
   refuse: (eventId: string) => boolean = () => false,
   options: Partial<
-    Pick<OutboxRelayOptions<LedgerDatabase>, 'batch' | 'markIntervalMs' | 'isClockConfirmed'>
+    Pick<
+      OutboxRelayOptions<LedgerDatabase>,
+      'batch' | 'markIntervalMs' | 'isClockConfirmed' | 'hasSubscribers'
+    >
   > = {},
 ) {
   const accepted: Required<OutboxMessage>[] = [];

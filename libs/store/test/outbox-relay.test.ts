@@ -177,17 +177,23 @@ describe('the outbox relay', () => {
   it('deletes published messages after the retention time, and no others', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
-    const { relay, clock } = relayTo(store, (id) => id === 'stuck');
+    let hasSubscribers = true;
+    const options = { hasSubscribers: () => hasSubscribers };
+    const { relay, clock } = relayTo(store, () => false, options);
     await append(store, 'a', 'b');
     await relay.flush();
     clock.advance(3_600_000);
     await relay.flush();
     expect(await outboxRows(store)).toHaveLength(2);
-    clock.advance(60_001);
     await append(store, 'c');
     await relay.flush();
+    await append(store, 'unpublished');
+    hasSubscribers = false;
+    clock.advance(60_001);
+    await expect(relay.flush()).rejects.toMatchObject({ reason: 'OUTBOX_NO_SUBSCRIBER' });
     await relay.stop();
-    expect((await outboxRows(store)).map(({ event_id }) => event_id)).toEqual(['c']);
+    const remaining = (await outboxRows(store)).map(({ event_id }) => event_id);
+    expect(remaining).toEqual(['c', 'unpublished']);
   });
 
   it('deletes nothing while the clock is not confirmed (BD-3)', async () => {
