@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { follow } from './follow.ts';
@@ -69,4 +70,55 @@ it('reports an error that persists while it retries, unless the error is transie
   await vi.runAllTimersAsync();
   expect(reported).toEqual([error, error, undefined]);
   expect(opened).toBe(10);
+});
+
+it('keeps no listener of an earlier attempt while it reconnects (PE-2)', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const signals: AbortSignal[] = [];
+  class RecordedController extends AbortController {
+    constructor() {
+      super();
+      signals.push(this.signal);
+    }
+  }
+  vi.stubGlobal('AbortController', RecordedController);
+  const listeners: number[] = [];
+  const stop = follow<number>({
+    async *open() {
+      const [stopped = expect.unreachable()] = signals;
+      listeners.push(getEventListeners(stopped, 'abort').length);
+      yield listeners.length;
+    },
+    onMessage: () => undefined,
+    onConnected: () => undefined,
+    onError: () => undefined,
+    isDone: () => listeners.length === 4,
+  });
+  await vi.runAllTimersAsync();
+  stop();
+  expect(listeners).toEqual([1, 1, 1, 1]);
+});
+
+it('ends the pause before a reconnection when it is stopped (PE-2)', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  let opened = 0;
+  const connected: boolean[] = [];
+  const stop = follow<number>({
+    async *open() {
+      opened += 1;
+      yield opened;
+    },
+    onMessage: () => undefined,
+    onConnected: (isConnected) => connected.push(isConnected),
+    onError: () => undefined,
+  });
+  await vi.advanceTimersByTimeAsync(0);
+  expect(connected).toEqual([true, false]);
+  expect(vi.getTimerCount()).toBe(1);
+  stop();
+  expect(vi.getTimerCount()).toBe(0);
+  await vi.runAllTimersAsync();
+  expect(opened).toBe(1);
 });

@@ -122,10 +122,12 @@ function visible(stopped: AbortSignal): Promise<void> {
 
 function pause(ms: number, stopped: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    stopped.addEventListener('abort', () => {
+    const end = (): void => {
       clearTimeout(timer);
+      stopped.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    stopped.addEventListener('abort', end);
   });
 }
