@@ -6,6 +6,11 @@ import type { WriteTimes } from './simulation.ts';
 /** Clock ticks per second of the processor times in /proc. */
 const TICKS = 100;
 
+/** Flushes of the write-ahead log, and their time; PostgreSQL 18 moved them from pg_stat_wal to pg_stat_io. */
+const FLUSHES = `
+  SELECT sum(fsyncs) AS flushes, sum(fsync_time) AS flush_ms FROM pg_stat_io WHERE object = 'wal'`;
+const FLUSHES_BEFORE_18 = 'SELECT wal_sync AS flushes, wal_sync_time AS flush_ms FROM pg_stat_wal';
+
 /** Resources that the database server has used: processor time of its processes, and flushes of its log. */
 export interface ServerUse {
   readonly processorMs: number;
@@ -21,14 +26,17 @@ export async function serverUse(url: string): Promise<ServerUse> {
     const { rows: processes } = await client.query<{ pid: number }>(
       'SELECT pid FROM pg_stat_activity WHERE pid != pg_backend_pid()',
     );
-    const { rows } = await client.query<{ wal_sync: string; wal_sync_time: number }>(
-      'SELECT wal_sync, wal_sync_time FROM pg_stat_wal',
+    const { rows: versions } = await client.query<{ server_version_num: string }>(
+      'SHOW server_version_num',
+    );
+    const { rows } = await client.query<{ flushes: string; flush_ms: number }>(
+      Number(versions[0]?.server_version_num) < 180_000 ? FLUSHES_BEFORE_18 : FLUSHES,
     );
     const ticks = processes.reduce((sum, { pid }) => sum + processorTicks(pid), 0);
     return {
       processorMs: (ticks * 1_000) / TICKS,
-      flushes: Number(rows[0]?.wal_sync),
-      flushMs: Number(rows[0]?.wal_sync_time),
+      flushes: Number(rows[0]?.flushes),
+      flushMs: Number(rows[0]?.flush_ms),
     };
   } finally {
     await client.end();
