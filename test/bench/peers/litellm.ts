@@ -83,7 +83,11 @@ export async function startLiteLlm(modelUrl: string, alias: string): Promise<Lit
   const until = performance.now() + START_WITHIN_MS;
   while (!(await isReady())) {
     if (child.exitCode !== null) throw new Error(`LiteLLM exited with ${child.exitCode}.`);
-    if (performance.now() > until) throw new Error('LiteLLM did not start.');
+    if (performance.now() > until) {
+      child.kill('SIGKILL');
+      await ended;
+      throw new Error('LiteLLM did not start.');
+    }
     await sleep(100);
   }
   return {
