@@ -54,11 +54,14 @@ export async function teamKills(options: TeamKillOptions) {
       const done = driven.then(() => true);
       const [from, to] = killAfterMs;
       const upMs = from + random() * (to - from);
-      const isDone = await (kills < maxKills ? Promise.race([done, delay(upMs, false)]) : done);
-      work.abort();
-      if (!isDone) kills += 1;
-      await platform.kill();
-      await driven.catch(() => undefined);
+      try {
+        const isDone = await (kills < maxKills ? Promise.race([done, delay(upMs, false)]) : done);
+        if (!isDone) kills += 1;
+      } finally {
+        work.abort();
+        await platform.kill();
+        await driven.catch(() => undefined);
+      }
       for (const answer of recordedAnswers(dataDir)) recorded.set(answer.thisAttempt, answer);
       const repeated = repeatedModelCalls(dataDir, [...recorded.values()]);
       assert.deepEqual(repeated, [], 'model answers requested again');
