@@ -63,10 +63,12 @@ async function answer(
   } else {
     const { accept = '*/*' } = request.headers;
     const found = await fetch(`${UPSTREAM}${request.url}`, { headers: { accept } });
+    // Before the headers, because an error while it is read becomes the response.
+    const body = Buffer.from(await found.arrayBuffer());
     response.writeHead(found.status, {
       'content-type': found.headers.get('content-type') ?? 'application/octet-stream',
     });
-    response.end(Buffer.from(await found.arrayBuffer()));
+    response.end(body);
   }
 }
 
