@@ -1,6 +1,7 @@
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { Priority } from '@writ/kernel';
+import { Priority, systemClock } from '@writ/kernel';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { acquireChild, openPoolReplica } from './pool-replica.ts';
 import { stateOf, TestRun } from './test-run.ts';
 import { World } from './world.ts';
 
@@ -102,7 +103,7 @@ describe('a repeated request', () => {
 describe('two replicas on one database', () => {
   let world: World;
   beforeAll(async () => {
-    world = await World.start({ durable: true });
+    world = await World.start({ durable: true, clock: systemClock });
   });
   afterAll(() => world.stop());
 
@@ -129,10 +130,10 @@ describe('two replicas on one database', () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
-    world.isSubscriberDown = true;
-    await run.acquire('high', Priority.HIGH);
-    world.isSubscriberDown = false;
-    await world.startReplica();
+    // Commits the pause, and crashes before its relay publishes the event.
+    const crashed = await openPoolReplica(world.location);
+    await acquireChild(crashed.repository, run.id, 'high', Priority.HIGH);
+    await crashed.store.close();
     await world.until((events) => events.some(({ runId }) => runId === run.runId));
     const published = world.events.filter(({ runId }) => runId === run.runId);
     expect(published).toMatchObject([

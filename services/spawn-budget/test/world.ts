@@ -6,8 +6,9 @@ import { createInProcessBus, HOOK_SUBJECTS } from '@writ/bus';
 import { type HookEvent, HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { SpawnBudgetService as Contract } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { createTrust, createVerifier, EVERY_SERVICE, type ServiceName } from '@writ/identity';
-import { type Clock, ManualClock, UnavailableError } from '@writ/kernel';
+import { type Clock, ManualClock } from '@writ/kernel';
 import type { ClosableRpcClient } from '@writ/rpc';
+import type { StoreLocation } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { addressOf, type KeyPeer, type PeerTokenOptions, startKeyPeer } from '@writ/testing';
 import { testStore } from '@writ/testing/postgres';
@@ -33,10 +34,10 @@ export interface WorldOptions {
 /** A running spawn-budget, with a supervisor, a worker and a meter that it trusts. */
 export class World {
   readonly clock: Clock;
-  /** Whether the subscriber of events fails. */
-  isSubscriberDown = false;
   /** Delivered events in order. */
   readonly events: HookEvent[] = [];
+  /** The database of the service; a second store can open it if the state is durable. */
+  readonly location: StoreLocation;
   readonly #boot: () => Promise<SpawnBudgetService>;
   readonly #peers: ReadonlyMap<ServiceName, KeyPeer>;
   readonly #dataDir: string;
@@ -66,6 +67,7 @@ export class World {
     this.#peers = new Map(peers.map((peer) => [peer.service, peer]));
     const file = durable ? join(dataDir, 'spawn-budget.db') : ':memory:';
     const store = testStore({ dialect: 'sqlite', file });
+    this.location = store;
     this.#boot = async () =>
       await createSpawnBudget(
         { ...SPAWN_BUDGET_DEFAULTS, port: 0, dataDir, store, ...config },
@@ -137,10 +139,7 @@ export class World {
     await this.#service.start();
   }
 
-  /**
-   * Starts a second service on the same state, as a replica or as the successor of one that crashed; returns a client
-   * of that service that calls as the supervisor.
-   */
+  /** Starts a second service on the same state; returns a client of that service that calls as the supervisor. */
   async startReplica(): Promise<SpawnClient> {
     const replica = await this.#boot();
     this.#replicas.push(replica);
@@ -170,8 +169,6 @@ export class World {
       subject: HOOK_SUBJECTS,
       durable: 'timeline',
       handler: async ({ payload }) => {
-        if (this.isSubscriberDown)
-          throw new UnavailableError('UNAVAILABLE', 'The timeline is down.');
         this.events.push(fromBinary(HookEventSchema, payload));
         for (const wake of this.#eventWaiters.splice(0)) wake();
       },
