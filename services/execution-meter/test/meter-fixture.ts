@@ -44,6 +44,8 @@ export interface MeterWorldOptions {
   readonly settings?: string;
   readonly tenants?: string;
   readonly file?: boolean;
+  /** Called for each request at the simulator, which answers after the returned promise resolves. */
+  readonly beforeAnswer?: () => Promise<void>;
   readonly clock?: Clock;
   readonly config?: Partial<ExecutionMeterConfig>;
 }
@@ -101,12 +103,16 @@ export class MeterWorld implements AsyncDisposable {
         })),
       }),
     );
-    const { clock } = options;
+    const { clock, beforeAnswer } = options;
     const peer = clock === undefined ? {} : { clock };
     const world = new MeterWorld(
       options,
       dir,
-      await createModelSimulator({ scripts, requestLog: join(dir, 'requests.jsonl') }),
+      await createModelSimulator({
+        scripts,
+        requestLog: join(dir, 'requests.jsonl'),
+        ...(beforeAnswer && { beforeAnswer }),
+      }),
       {
         supervisor: await startKeyPeer('supervisor', peer),
         worker: await startKeyPeer('agent-worker', peer),
