@@ -15,10 +15,11 @@ const EMAIL = toolText('send_refund_email', { user_id: 42, amount_usd: 250, mess
 const DONE = finalText('All is paid.');
 /** The refund limit per run without approval in cents, from the policy. */
 const RUN_CAP = 200_000;
+/** Refunds of one run; each row exceeds the limit. Four refunds and the other proposals use up max_steps. */
 const AMOUNTS = [
-  [1000, 1000, 1000, 1, 0.01],
-  [999.99, 1000, 0.02, 500, 0.01],
-  [1, 1000, 700, 300, 500],
+  [1000, 1000, 1000, 0.01],
+  [999.99, 1000, 0.02, 0.01],
+  [1, 1000, 700, 300],
 ];
 
 describe('a malicious worker', () => {
@@ -47,7 +48,7 @@ describe('a malicious worker', () => {
       const agent = await harness.agent();
       let approved = 0;
       await agent.propose('look', LOOK_UP);
-      for (const [index, amount] of amounts.slice(0, 4).entries()) {
+      for (const [index, amount] of amounts.entries()) {
         const { executedAction, writ } = await agent.propose(`pay-${index}`, refund(amount));
         if (writ === '') continue;
         const action = executedAction?.kind;
