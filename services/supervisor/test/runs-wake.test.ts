@@ -11,13 +11,22 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Family } from './family.ts';
 import { publishHook } from './publish-hook.ts';
 import { LOOK_UP, RefundHarness, refund, type TestAgent } from './refund-harness.ts';
-import { openSecondStore } from './supervisor-under-test.ts';
+import { openSecondStore, type SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const REJECT = { case: 'reject', value: {} } as const;
 const APPROVE_LESS = {
   case: 'approveWithEdits',
   value: { changesJson: '{"amount_usd":500}' },
 } as const;
+
+/** Resolves when the supervisor has executed all its orders. */
+async function expectNoOpenOrders(supervisor: SupervisorUnderTest): Promise<void> {
+  const store = await openSecondStore(supervisor);
+  onTestFinished(() => store.close());
+  const openOrders = () =>
+    store.db.selectFrom('orders').select('kind').where('state', '=', 'open').execute();
+  await expect.poll(openOrders).toEqual([]);
+}
 
 describe('a run that waits for a human decision', () => {
   let harness: RefundHarness;
@@ -142,13 +151,17 @@ describe('a run that waits for a human decision', () => {
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
   });
 
-  it('keeps the rejection in its trace when it is cancelled after the first failed signal', async () => {
+  it('keeps the rejection in its trace and receives no further signal when it ends before a signal succeeds', async () => {
     harness = await RefundHarness.start();
     const { fakes } = harness.supervisor;
     const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const { signal } = AgentWorkerService.method;
-    fakes.fail(signal, new UnavailableError('UNAVAILABLE', 'The peer is down.'));
+    let isDown = true;
+    fakes.answer(signal, () => {
+      if (isDown) throw new UnavailableError('UNAVAILABLE', 'The peer is down.');
+      return { accepted: true };
+    });
     await reject(approvalId);
     await fakes.called(signal);
     const { runId } = agent.scope;
@@ -158,6 +171,10 @@ describe('a run that waits for a human decision', () => {
       state: RunState.CANCELLED,
       result: { trace: [{ ok: false, stopReason: 'human_rejected', humanApproved: false }] },
     });
+    const sent = fakes.requests(signal).length;
+    isDown = false;
+    await expectNoOpenOrders(harness.supervisor);
+    expect(fakes.requests(signal)).toHaveLength(sent);
   });
 });
 
@@ -191,10 +208,6 @@ rules:
     await approvals.decideApproval({ approvalId, requestId: 'd-1', answer });
     await supervisor.fakes.called(signal, 3);
     await family.cancelled(lead.runId);
-    const store = await openSecondStore(supervisor);
-    onTestFinished(() => store.close());
-    const openOrders = () =>
-      store.db.selectFrom('orders').select('kind').where('state', '=', 'open').execute();
-    await expect.poll(openOrders).toEqual([]);
+    await expectNoOpenOrders(supervisor);
   });
 });
