@@ -138,6 +138,18 @@ describe('Signal', () => {
       metadata: { field: 'approval' },
     });
   });
+
+  it('is rejected with a name that only the worker may send (RT-3, SYS-6)', async () => {
+    const world = await World.start();
+    await world.startWorker();
+    const to = { tenant: TENANT, runId: RUN, agentInstance: AGENT.instance, requestId: 's-1' };
+    for (const name of ['reply:helper-1', 'timer:op-1', 'new_feed_item']) {
+      await expect(world.worker.signal({ ...to, name })).rejects.toMatchObject({
+        reason: 'INVALID_SIGNAL',
+        metadata: { field: 'name' },
+      });
+    }
+  });
 });
 
 describe('Cancel', () => {
