@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { AGENT, type ManifestFields, RUN } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
 import { approveAll } from './team.ts';
+import { WorkerProcess } from './worker-process.ts';
 import { World } from './world.ts';
 
 const HELPER = `${RUN}/helper-1`;
@@ -52,6 +53,16 @@ async function preempt(world: World, state: 'PAUSED' | 'WAITING' = 'PAUSED'): Pr
 
 function answerOf(world: World): string {
   return world.supervisor.endings.get(RUN)?.answer ?? '';
+}
+
+/** Resolves when the helper has ended with its partial answer, and the lead with its reply. */
+async function expectOnePartialReply(world: World): Promise<void> {
+  await world.until('PAUSED', RUN, 'helper');
+  await world.until('COMPLETED');
+  expect(answerOf(world)).toMatch(/^Result: \(partial\) get_refund_context: /);
+  const decided = world.supervisor.decided.filter((line) => line.includes('partial'));
+  expect(decided).toEqual(['helper-1 partial approve final']);
+  expect(world.supervisor.reports).toEqual([]);
 }
 
 describe('an agent that ends with a partial result when it is preempted', () => {
@@ -114,11 +125,22 @@ describe('an agent that ends with a partial result when it is preempted', () => 
     await stopped.stop();
     world.slots.set(HELPER, 'RELEASED');
     await world.startWorker();
-    await world.until('PAUSED', RUN, 'helper');
-    await world.until('COMPLETED');
-    expect(answerOf(world)).toMatch(/^Result: \(partial\) get_refund_context: /);
-    const decided = world.supervisor.decided.filter((line) => line.includes('partial'));
-    expect(decided).toEqual(['helper-1 partial approve final']);
+    await expectOnePartialReply(world);
+  });
+
+  it('replies once when its worker crashes before it receives the decision (SB-4, RT-1)', async () => {
+    const world = await World.start({ model, inFile: true });
+    world.supervisor.rule = approveAll;
+    world.withChildren({ helper: PARTIAL });
+    const crashed = await WorkerProcess.start(world);
+    world.callWorkerAt(crashed.address);
+    const answered = world.faults.silenceAt('after review helper-1 partial');
+    await preempt(world);
+    await answered;
+    await crashed.kill();
+    // The slot is still paused, so the agent is preempted again and must repeat its proposal.
+    await world.startWorker();
+    await expectOnePartialReply(world);
   });
 
   it('is parked by default (SB-4)', async () => {

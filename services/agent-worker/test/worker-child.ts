@@ -1,5 +1,4 @@
-// Started and killed by crash.test.ts: a worker without event subscribers, so that events stay in
-// its outbox.
+// Started and killed by worker-process.ts: a worker without event subscribers, so that events stay in its outbox.
 import { createInProcessBus } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';
