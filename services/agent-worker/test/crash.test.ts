@@ -7,7 +7,7 @@ import type { AgentContext } from '../src/runtime/agent.ts';
 import { openWorkerStore } from '../src/store/worker-store.ts';
 import { RUN, TENANT } from './delivery.ts';
 import type { Moment } from './fault-switches.ts';
-import { InterceptedStore } from './intercepted-store.ts';
+import { crashAt, InterceptedStore } from './intercepted-store.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { approveAll } from './team.ts';
 import { WorkerProcess } from './worker-process.ts';
@@ -241,19 +241,10 @@ describe('a worker that crashes', () => {
     for (let commit = 1; commit <= COMMITS; commit += 1) {
       it(`immediately ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
         const world = await startWorld();
-        const { promise: died, resolve } = Promise.withResolvers<void>();
-        const die = async (n: number) => {
-          if (n < commit) return;
-          resolve();
-          await world.faults.untilReleased();
-          throw new Error('The worker is dead.');
-        };
-        // After the crash, the worker commits nothing.
-        const death =
-          moment === 'before' ? { before: die } : { before: (n: number) => die(n - 1), after: die };
+        const { hooks, died } = crashAt(world.faults, moment, commit);
         await world.startWorker(FROZEN, {
           openStore: async (location) =>
-            new InterceptedStore(await openWorkerStore(location), death),
+            new InterceptedStore(await openWorkerStore(location), hooks),
         });
         await survive(world, died);
         expectUndisturbed(world);

@@ -2,12 +2,34 @@ import type { TransactionOptions } from '@writ/store';
 import type { Transaction } from 'kysely';
 import type { WorkerDatabase } from '../src/store/schema.ts';
 import type { WorkerStore } from '../src/store/worker-store.ts';
+import type { FaultSwitches } from './fault-switches.ts';
 
 /** Hooks around every transaction that is not marked as background; `n` is its number, from 1. */
 export interface Interception {
   readonly before?: (n: number) => Promise<void>;
   /** Called after the commit. */
   readonly after?: (n: number) => Promise<void>;
+}
+
+/**
+ * Returns the hooks of a worker that crashes immediately before or after its commit `commit` and commits nothing
+ * afterwards. `died` resolves at the crash.
+ */
+export function crashAt(
+  faults: FaultSwitches,
+  moment: 'before' | 'after',
+  commit: number,
+): { readonly hooks: Interception; readonly died: Promise<void> } {
+  const { promise: died, resolve } = Promise.withResolvers<void>();
+  const die = async (n: number) => {
+    if (n < commit) return;
+    resolve();
+    await faults.untilReleased();
+    throw new Error('The worker is dead.');
+  };
+  const hooks =
+    moment === 'before' ? { before: die } : { before: (n: number) => die(n - 1), after: die };
+  return { hooks, died };
 }
 
 /** A store that can delay or stop its transactions. */

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { openWorkerStore } from '../src/store/worker-store.ts';
 import { type ManifestFields, RUN } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
-import { InterceptedStore } from './intercepted-store.ts';
+import { crashAt, InterceptedStore } from './intercepted-store.ts';
 import { approveAll, gatherTeam, LEAD, teamModel } from './team.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { World } from './world.ts';
@@ -163,25 +163,14 @@ describe.each(Object.entries(SCENARIOS))('a worker that crashes with a %s agent'
     for (let commit = each; commit <= scenario.commits; commit += each) {
       it(`immediately ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
         const world = await startWorld(scenario);
-        const { promise: died, resolve } = Promise.withResolvers<void>();
-        const die = async (n: number) => {
-          if (n < commit) return;
-          resolve();
-          await world.faults.untilReleased();
-          throw new Error('The worker is dead.');
-        };
-        const death =
-          moment === 'before' ? { before: die } : { before: (n: number) => die(n - 1), after: die };
+        const { hooks, died } = crashAt(world.faults, moment, commit);
         await world.startWorker(FROZEN, {
           openStore: async (location) =>
-            new InterceptedStore(await openWorkerStore(location), death),
+            new InterceptedStore(await openWorkerStore(location), hooks),
         });
         // The run may end before this commit when agents share commits.
-        void world.until('COMPLETED').then(
-          () => resolve(),
-          () => undefined,
-        );
-        await survive(world, scenario, died);
+        const ended = world.until('COMPLETED').catch(() => died);
+        await survive(world, scenario, Promise.race([died, ended]));
         await expectUndisturbed(world, scenario);
       });
     }
