@@ -3,8 +3,10 @@ import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervisio
 import { describe, expect, it } from 'vitest';
 import { holdTopicItem, MAX_HELD_ITEMS } from '../src/app/agents/hold-topic-item.ts';
 import type { AgentContext } from '../src/runtime/agent.ts';
+import { openWorkerStore } from '../src/store/worker-store.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
+import { crashAt, InterceptedStore } from './intercepted-store.ts';
 import { approveAll } from './team.ts';
 import { World } from './world.ts';
 
@@ -17,6 +19,11 @@ function reader(most: number) {
   const optionsJson = JSON.stringify({ max_items: most, durable_follows: true });
   return { kind: AgentKind.PERSONAL_FEED, tools: [], followTopics: ['articles'], optionsJson };
 }
+
+/** Settings of a worker that a test abandons: its leases outlast the test. */
+const FROZEN = { maxConcurrentAgents: 2, leaseTtlMs: 3_600_000 } as const;
+/** Minimum number of commits from the first of two published items to the end of the run that reads them. */
+const COMMITS = 12;
 
 /** Answers with the number of the item. */
 const model: FakeModel = (_, { messages }) => {
@@ -42,9 +49,14 @@ function signal(runId: string, requestId: string, name: string, payload = {}) {
   return world.worker.signal({ ...to, requestId, name, payloadJson });
 }
 
+/** Sends an item to the source, which publishes its summary. */
+function sendItem(number: number) {
+  return signal(RUN, `item-${number}`, 'new_source_item', { text: `item ${number}` });
+}
+
 /** Publishes one more item; resolves when it is published. */
 async function publish(number: number): Promise<void> {
-  await signal(RUN, `item-${number}`, 'new_source_item', { text: `item ${number}` });
+  await sendItem(number);
   const emits = () =>
     world.lastWorker.store.db
       .selectFrom('journal')
@@ -184,4 +196,47 @@ describe('a durable subscription', () => {
     expect(held).toHaveLength(MAX_HELD_ITEMS);
     expect(held[0]).toEqual({ request_id: 'i-1' });
   });
+});
+
+describe('a worker that crashes', () => {
+  /** Publishes two items and reads them in the next run of the subscriber; repeats the requests after a crash. */
+  async function publishAndRead(): Promise<void> {
+    for (const number of [2, 3]) await sendItem(number);
+    await world.deliver({ runId: 'run-b', manifest: reader(2), goal: 'Sea.' });
+    await world.until('COMPLETED', 'run-b');
+  }
+
+  // A crash after one commit is usually equivalent to a crash before the next commit.
+  for (const [moment, each] of [
+    ['before', 1],
+    ['after', 3],
+  ] as const) {
+    for (let commit = each; commit <= COMMITS; commit += each) {
+      it(`immediately ${moment} commit ${commit} loses and repeats no item of a durable subscription (AG-5, RT-1, RT-3)`, async () => {
+        await startWorld();
+        await world.deliver({ runId: 'run-a', manifest: reader(1), goal: 'Sea.' });
+        await world.until('SUSPENDED', 'run-a');
+        await world.deliver({ manifest: SOURCE, goal: 'item 1' });
+        await world.until('COMPLETED', 'run-a');
+        await end('run-a', PERMANENT);
+        await world.lastWorker.stop();
+        const { hooks, died } = crashAt(world.faults, moment, commit);
+        await world.startWorker(FROZEN, {
+          openStore: async (location) =>
+            new InterceptedStore(await openWorkerStore(location), hooks),
+        });
+        const driving = publishAndRead();
+        await Promise.race([died, driving.catch(() => died)]);
+        const { store } = await world.startWorker(FROZEN);
+        await publishAndRead();
+        expect(answerOf('run-b')).toBe('Summary 2\nSummary 3');
+        const { db } = store;
+        const unread = db
+          .selectFrom('signals')
+          .select('request_id')
+          .where('consumed_at', 'is', null);
+        expect(await unread.execute()).toEqual([]);
+      });
+    }
+  }
 });
