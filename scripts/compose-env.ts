@@ -3,15 +3,21 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-const SERVICES = ['SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'];
+const CORE_SERVICES = [
+  'SUPERVISOR',
+  'SPAWN_BUDGET',
+  'EXECUTION_METER',
+  'TOOL_GATEWAY',
+  'AGENT_WORKER',
+];
 const FILE = resolve(import.meta.dirname, '../.env');
 
-/** The text of a .env: generated variables, then optional ones. */
+/** Returns the text of a .env: settings, optional variables, and generated passwords. */
 export function composeEnv(): string {
   const passwords = [
-    ...SERVICES.map((service) => `WRIT_NATS_${service}_PASSWORD`),
+    ...CORE_SERVICES.map((service) => `WRIT_NATS_${service}_PASSWORD`),
     'WRIT_NATS_OBSERVER_PASSWORD',
-    ...SERVICES.map((service) => `WRIT_${service}_DATABASE_PASSWORD`),
+    ...CORE_SERVICES.map((service) => `WRIT_${service}_DATABASE_PASSWORD`),
     // agent-proxy has a database, but publishes no events.
     'WRIT_AGENT_PROXY_DATABASE_PASSWORD',
     'POSTGRES_PASSWORD',
@@ -19,9 +25,9 @@ export function composeEnv(): string {
   ];
   return [
     '# For docker-compose.yml. Contains passwords; keep it secret.',
-    '# core: the services that run agents; full: also Jaeger, Prometheus and Grafana.',
+    '# core: Writ, NATS and PostgreSQL; full: also the OpenTelemetry Collector, Jaeger, Prometheus and Grafana.',
     'COMPOSE_PROFILES=full',
-    '# Empty with the profile core.',
+    '# With the profile core, clear this value.',
     'OTEL_EXPORTER_OTLP_ENDPOINT=http://otel-collector:4317',
     '',
     '# A real model in place of the simulator.',
@@ -35,8 +41,8 @@ export function composeEnv(): string {
 }
 
 /**
- * Returns 160 random bits as text without characters that a URL escapes; the first character is a letter, as NATS
- * requires.
+ * Returns the letter p and 160 random bits in hexadecimal. A URL can contain this text without escapes. The text begins
+ * with a letter, because nats-server can parse a value that begins with a digit as a number.
  */
 export function newPassword(): string {
   return `p${randomBytes(20).toString('hex')}`;

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
 const FILE = join(import.meta.dirname, 'alerts.yaml');
-/** From the package prometheus of the distribution. */
+/** The program that checks alert rules, in the Debian package prometheus. */
 const PROMTOOL: string = 'promtool';
 const HAS_PROMTOOL = spawnSync(PROMTOOL, ['--version']).status === 0;
 
@@ -21,21 +21,21 @@ const { groups } = parse(readFileSync(FILE, 'utf8')) as {
 };
 const rules = groups.flatMap((group) => group.rules);
 
-/** Labels by series. */
-const series = new Map<string, readonly string[]>();
+/** Label names by metric name; the name of a histogram ends in _count. */
+const labelsByMetric = new Map<string, readonly string[]>();
 for (const key of Object.keys(METRICS) as MetricKey[]) {
   const labels = METRICS[key].labels.map((label) => label.replaceAll('.', '_'));
   const name = prometheusName(key);
-  series.set(METRICS[key].kind === 'histogram' ? `${name}_count` : name, labels);
+  labelsByMetric.set(METRICS[key].kind === 'histogram' ? `${name}_count` : name, labels);
 }
 
 describe('the alert rules', () => {
-  it.each(rules)('$alert uses only existing metrics and their labels (SYS-1)', (rule) => {
+  it.each(rules)('$alert uses only existing metrics and their labels', (rule) => {
     const { expr, annotations } = rule;
     const names = expr.match(/\b[a-z_]+(?=\{)/g) ?? [];
     expect(names.length).toBeGreaterThan(0);
-    for (const name of names) expect([...series.keys()]).toContain(name);
-    const known = ['job', 'instance', ...names.flatMap((name) => series.get(name) ?? [])];
+    for (const name of names) expect([...labelsByMetric.keys()]).toContain(name);
+    const known = ['job', 'instance', ...names.flatMap((name) => labelsByMetric.get(name) ?? [])];
     const grouped = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) =>
       list.split(', '),
     );
@@ -54,7 +54,7 @@ describe('the alert rules', () => {
   });
 
   it.skipIf(!HAS_PROMTOOL && process.env.WRIT_REQUIRE_SERVICES !== '1')(
-    'are accepted by promtool (SYS-5)',
+    'are accepted by promtool',
     () => {
       const { status, stdout, stderr } = spawnSync(PROMTOOL, ['check', 'rules', FILE]);
       expect(`${stdout}${stderr}`).toContain(`SUCCESS: ${rules.length} rules found`);

@@ -97,7 +97,7 @@ it('bills the prompt that the provider reported when its stream breaks (AP-2, EM
   const test = await proxyPlatform(model);
   const { runId, anthropic } = await startExternalRun(test);
   const failed = anthropic.messages.stream(ASKED).finalMessage();
-  await expect(failed).rejects.toThrow(/ended its response stream/);
+  await expect(failed).rejects.toThrow(/ended its answer with an error/);
   const totals = await totalsOf(test, runId);
   expect(totals?.usage).toMatchObject({ inputTokens: 21n, cacheWriteInputTokens: 20n });
   expect(totals?.estimatedTurns).toBe(1n);
@@ -122,7 +122,7 @@ it('logs an answer that fails after its stream has begun, but not a client disco
   left.once('streamEvent', () => left.abort());
   await expect(left.finalMessage()).rejects.toThrow(/abort/i);
   const failed = anthropic.messages.stream({ ...ASKED, max_tokens: 49 }).finalMessage();
-  await expect(failed).rejects.toThrow(/ended its response stream/);
+  await expect(failed).rejects.toThrow(/ended its answer with an error/);
   released.resolve();
   const failures = lines.filter((line) => line.includes('request of an external agent failed'));
   expect(failures.map((line) => JSON.parse(line))).toMatchObject([

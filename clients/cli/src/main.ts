@@ -13,7 +13,7 @@ process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   console.error(`Standard output cannot be written (${code ?? message}).`);
   process.exit(EXIT.error);
 });
-// Imported after quiet-warnings.ts, because loading node:sqlite emits a warning in Node 22.
+// Imported dynamically, so that its modules are loaded after the call of enableCompileCache.
 const { runCli } = await import('./cli.ts');
 process.exitCode = await runCli(process.argv.slice(2), {
   env: process.env,

@@ -322,7 +322,7 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
-  it('halts a tenant after a second confirmation, and lifts the halt (SV-9)', async () => {
+  it('halts a tenant after the user types its name, and lifts the halt (SV-9)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     await page.goto('/halts');
     await page.getByRole('button', { name: 'Halt', exact: true }).click();

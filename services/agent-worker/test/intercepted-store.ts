@@ -32,7 +32,7 @@ export function crashAt(
   return { hooks, died };
 }
 
-/** A store that can delay or stop its transactions. */
+/** A store with hooks that can delay or fail its transactions. */
 export class InterceptedStore implements WorkerStore {
   readonly #store: WorkerStore;
   readonly #interception: Interception;

@@ -39,7 +39,7 @@ describe('keys of an issuer', () => {
     expect(fetches).toBe(1);
   });
 
-  it('are fetched again for the key id of a rotated key', async () => {
+  it('are fetched again for the id of the new key after a rotation', async () => {
     await keys.find(current());
     await signer.rotate();
     clock.advance(1_000);
@@ -75,7 +75,7 @@ describe('keys of an issuer', () => {
   it('are refreshed in the background, and not used beyond their maximum age', async () => {
     const old = current();
     await keys.find(old);
-    await signer.rotate({ vouchForMs: 0 });
+    await signer.rotate({ oldKeyValidForMs: 0 });
     clock.advance(5 * 60_000);
     expect((await keys.find(old))?.notAfter).toBeUndefined();
     await expect.poll(async () => (await keys.find(old))?.notAfter).toBeDefined();
@@ -86,7 +86,7 @@ describe('keys of an issuer', () => {
     await expect(keys.find(old)).rejects.toMatchObject({ reason: 'KEYS_UNAVAILABLE' });
   });
 
-  it('are fetched again for a lookup that joined a fetch already in flight', async () => {
+  it('are fetched again if a lookup joined a fetch that did not return its key', async () => {
     const release: (() => void)[] = [];
     const slow = new IssuerKeys(
       'supervisor',

@@ -27,7 +27,7 @@ describe('trustPublicKeys', () => {
 
   it('verifies tokens signed before and after a rotation with public keys alone (SV-8)', async () => {
     const before = await mintCheckpoint(signer, claims);
-    await signer.rotate({ vouchForMs: 1_000 });
+    await signer.rotate({ oldKeyValidForMs: 1_000 });
     const signedAt = clock.now();
     clock.advance(60_000);
     const after = await mintCheckpoint(signer, { ...claims, count: 9n, closesExport: true });

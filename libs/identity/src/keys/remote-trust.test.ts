@@ -78,7 +78,7 @@ describe('trust by address', () => {
       claims: CLAIMS.agent,
       ttlMs: 60_000,
     });
-    await world.signers.supervisor.rotate({ vouchForMs: 10_000 });
+    await world.signers.supervisor.rotate({ oldKeyValidForMs: 10_000 });
     world.clock.advance(10_000);
     const verifier = verifierAt(() => ({ supervisor: address }), world.clock);
     await expect(verifier.verify('agent', token, ISSUED.agent)).rejects.toThrow(

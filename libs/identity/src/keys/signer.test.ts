@@ -126,7 +126,7 @@ describe('signer', () => {
       });
     const before = await sign();
     const [oldId] = keyIds(supervisor);
-    await supervisor.rotate({ vouchForMs: 30 * 60_000 });
+    await supervisor.rotate({ oldKeyValidForMs: 30 * 60_000 });
     const after = await sign();
     const [newId, retiredId] = keyIds(supervisor);
     expect(retiredId).toBe(oldId);
@@ -157,7 +157,7 @@ describe('signer', () => {
     const token = await tokenOf(world, 'checkpoint');
     const stolen = await stolenKey(world.keyDir, 'supervisor');
     world.clock.advance(1);
-    await supervisor.rotate({ vouchForMs: 0 });
+    await supervisor.rotate({ oldKeyValidForMs: 0 });
     world.clock.advance(400 * 24 * 60 * 60 * 1000);
     expect((await readCheckpoint(world.verifier, token)).claims.count).toBe(12n);
     const [, payload = ''] = token.split('.');

@@ -72,10 +72,10 @@ export interface Signer {
   publicKeys(): readonly PublicKey[];
   /**
    * Creates a new signing key and stores it durably before signing with it. Deletes the private part of the old key.
-   * Tokens signed with the old key stay valid for `vouchForMs` (default: {@link LONGEST_TTL_MS}).
+   * Tokens signed with the old key stay valid for `oldKeyValidForMs` (default: {@link LONGEST_TTL_MS}).
    * @throws ConflictError FILE_LOCKED; InvalidRequestError INVALID_FILE
    */
-  rotate(options?: { readonly vouchForMs?: number }): Promise<void>;
+  rotate(options?: { readonly oldKeyValidForMs?: number }): Promise<void>;
   /**
    * Expires a key now, for example because it was leaked: tokens signed with it become invalid. If it is the signing
    * key, a new one replaces it. Returns false if the service has no key `keyId`.
@@ -209,8 +209,8 @@ class FileSigner implements Signer {
     }));
   }
 
-  async rotate(options: { readonly vouchForMs?: number } = {}): Promise<void> {
-    await this.#rotate(options.vouchForMs ?? LONGEST_TTL_MS, false);
+  async rotate(options: { readonly oldKeyValidForMs?: number } = {}): Promise<void> {
+    await this.#rotate(options.oldKeyValidForMs ?? LONGEST_TTL_MS, false);
   }
 
   async revoke(keyId: string): Promise<boolean> {
@@ -255,12 +255,12 @@ class FileSigner implements Signer {
     await this.#rotating;
   }
 
-  async #rotate(vouchForMs: number, ifDue: boolean): Promise<void> {
+  async #rotate(oldKeyValidForMs: number, ifDue: boolean): Promise<void> {
     await whileLocked(
       this.#file,
       async () => {
         const now = this.clock.now();
-        const notAfter = new Date(now.getTime() + vouchForMs);
+        const notAfter = new Date(now.getTime() + oldKeyValidForMs);
         const stored = await readKeyFile(this.#file);
         // Another process or another call has already rotated the key.
         if (ifDue && !this.#isDue(stored)) return await this.load(async () => stored);

@@ -11,7 +11,7 @@ export interface UnverifiedToken {
   readonly payload: JsonObject;
 }
 
-/** The registered claims. */
+/** The registered claims, except `iss` and `sub`. */
 export interface Registered {
   readonly audience: string;
   readonly id: string;
@@ -28,9 +28,9 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 const LAST_SECOND = 8_640_000_000_000;
 
 /**
- * Parses a compact JWS and checks its header: a fixed algorithm, the `typ` of the kind, and no other
- * field (TG-1).
- * @throws UnauthenticatedError TOKEN_INVALID naming the check
+ * Parses a compact JWS and checks its header and issuer. The header must contain exactly `alg` (EdDSA), `kid`, and the
+ * `typ` of the kind (TG-1).
+ * @throws UnauthenticatedError TOKEN_INVALID (`metadata.check` names the failed check)
  */
 export function parseToken(kind: TokenKind, token: string): UnverifiedToken {
   const { typ, maxLength } = KIND_RULES[kind];
@@ -41,7 +41,7 @@ export function parseToken(kind: TokenKind, token: string): UnverifiedToken {
   if (parts.length !== 3 || !header || !payload || !signature)
     throw tokenInvalid(kind, 'form', 'it is not a compact JWS');
   const fields = parseObject(kind, 'header', header);
-  // Also rejects crit, b64 and jwk, which change the meaning of the signature.
+  // Also rejects crit, b64 and jwk, which change how the signature is verified.
   if (Object.keys(fields).sort().join() !== HEADER_FIELDS.join())
     throw tokenInvalid(kind, 'header', 'its header must contain exactly alg, kid and typ');
   if (fields.alg !== 'EdDSA') throw tokenInvalid(kind, 'alg', 'its algorithm is not EdDSA');
@@ -54,7 +54,7 @@ export function parseToken(kind: TokenKind, token: string): UnverifiedToken {
   return { keyId: kid, issuer: claims.iss, payload: claims };
 }
 
-/** Reads the registered claims; all except `nbf` are required. */
+/** Reads the registered claims except `iss` and `sub`; all but `nbf` are required. */
 export function readRegistered(kind: TokenKind, payload: JsonObject): Registered {
   const { aud, jti } = payload;
   if (typeof aud !== 'string' || aud === '')

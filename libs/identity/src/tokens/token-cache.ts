@@ -40,7 +40,7 @@ export class TokenCache<V> {
   }
 }
 
-/** Returns the cache key of a token: its SHA-256, so that a heap dump contains no credentials. */
+/** Returns the cache key of a token: its SHA-256, so that the cache contains no tokens. */
 function keyOf(token: string): string {
   return hash('sha256', token, 'base64');
 }

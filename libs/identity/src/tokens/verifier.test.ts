@@ -305,7 +305,7 @@ describe('verifier', () => {
       ttlMs: 60 * 60_000,
     });
     await later.verifier.verify('agent', token, ISSUED.agent);
-    await later.signers.supervisor.rotate({ vouchForMs: 0 });
+    await later.signers.supervisor.rotate({ oldKeyValidForMs: 0 });
     later.clock.advance(5 * 60_000 - 1);
     await later.verifier.verify('agent', token, ISSUED.agent);
     later.clock.advance(1);

@@ -28,7 +28,7 @@ describe('a batch of pending receipts', () => {
     const pending = waiting(300);
     const first = pending.peek();
     expect(first.receipts).toHaveLength(256);
-    pending.delivered(first);
+    pending.acknowledge(first);
     expect(callsOf(pending)).toEqual(Array.from({ length: 44 }, (_, n) => `op-${256 + n}`));
   });
 
@@ -37,7 +37,7 @@ describe('a batch of pending receipts', () => {
     const first = pending.peek();
     expect(first.receipts).toHaveLength(5);
     expect(callsOf(pending)).toEqual(['op-0', 'op-1']);
-    expect(pending.delivered(first)).toHaveLength(2);
+    expect(pending.acknowledge(first)).toHaveLength(2);
     expect(pending.peek().receipts).toEqual(['receipt-2', 'receipt-3', 'receipt-4']);
     expect(callsOf(pending)).toEqual(['op-2', 'op-3']);
   });
@@ -69,7 +69,7 @@ describe('a batch of pending receipts', () => {
     const live = waiting(3);
     const batch = live.peek();
     live.add('op-3', outcomeOf('receipt-3', 'x'));
-    const delivered = live.delivered(batch);
+    const delivered = live.acknowledge(batch);
     const replay = waiting(1);
     replay.replayed(delivered, '');
     for (const n of [3, 2, 1]) replay.add(`op-${n}`, outcomeOf(`receipt-${n}`, 'x'));
@@ -78,7 +78,7 @@ describe('a batch of pending receipts', () => {
 
   it('does not remove the receipt of the resolved outcome of the same call (RT-1, SV-7)', () => {
     const live = waiting(1);
-    const delivered = live.delivered(live.peek());
+    const delivered = live.acknowledge(live.peek());
     const replay = waiting(1);
     replay.replayed(delivered, '0-1');
     replay.add('op-0', outcomeOf('receipt-of-resolution', 'done'));

@@ -6,17 +6,18 @@ import { earlierInStep } from '../events.ts';
 /**
  * Maximum size of a result attached to a review, in bytes. The receipt of a larger result is sent without the result.
  */
-const MAX_OBSERVATION_BYTES = 1_048_576;
+const MAX_RESULT_BYTES = 1_048_576;
 /** Maximum number of receipts in a request to the supervisor. */
 const MAX_RECEIPTS = 256;
 /**
- * Maximum size of the receipts and of the results in a request to the supervisor, in bytes. With the proposal and the
- * events, the request is smaller than the limit of the supervisor, 4 MiB.
+ * Maximum total size of the receipts, and of the results, in a request to the supervisor, in bytes. Of the limit of the
+ * supervisor, 4 MiB, 2 MiB remain for the proposal and the events.
  */
-const MAX_RECEIPT_BYTES = 524_288;
-const MAX_RESULT_BYTES = 1_572_864;
+const MAX_TOTAL_RECEIPT_BYTES = 524_288;
+const MAX_TOTAL_RESULT_BYTES = 1_572_864;
 
-const BY_OPERATION = new Intl.Collator('en', { numeric: true });
+/** Sorts call_ids such as op-2 and op-10 by their numbers. */
+const BY_CALL_ID = new Intl.Collator('en', { numeric: true });
 
 /** Receipts, results and events for the next review or report. */
 export interface ReceiptBatch {
@@ -46,7 +47,7 @@ export class PendingReceipts {
     return this.#events;
   }
 
-  /** Returns the ids of the events that later events of the step list in `after`, see {@link earlierInStep}. */
+  /** Returns the ids to list in `after` of a later event of `step`; see {@link earlierInStep}. */
   earlierInStep(step: number): string[] {
     return earlierInStep(this.#events, step);
   }
@@ -68,10 +69,13 @@ export class PendingReceipts {
    * these requests, the gateway still delivers the receipts, but the supervisor does not get their results.
    */
   peek(): ReceiptBatch {
-    const ordered = this.#waiting.toSorted((a, b) => BY_OPERATION.compare(a.callId, b.callId));
+    const ordered = this.#waiting.toSorted((a, b) => BY_CALL_ID.compare(a.callId, b.callId));
     // Receipts have a limit of their own, because the rules for the next action depend on them (SV-3).
-    const batch = upTo(MAX_RECEIPT_BYTES, ordered, ({ receipt }) => receipt).slice(0, MAX_RECEIPTS);
-    const withResults = upTo(MAX_RESULT_BYTES, batch, ({ content = '' }) => content);
+    const batch = upTo(MAX_TOTAL_RECEIPT_BYTES, ordered, ({ receipt }) => receipt).slice(
+      0,
+      MAX_RECEIPTS,
+    );
+    const withResults = upTo(MAX_TOTAL_RESULT_BYTES, batch, ({ content = '' }) => content);
     return {
       receipts: batch.map(({ receipt }) => receipt),
       observations: withResults.flatMap(({ callId, content }) =>
@@ -96,7 +100,7 @@ export class PendingReceipts {
    * the digests of the removed receipts, which the journal must keep with the response. A call_id would not identify a
    * receipt, because a call gets a second receipt when a person resolves its outcome.
    */
-  delivered({ receipts, observations, events }: ReceiptBatch): readonly string[] {
+  acknowledge({ receipts, observations, events }: ReceiptBatch): readonly string[] {
     this.#events = this.#events.filter((event) => !events.includes(event));
     const sent = new Set(receipts);
     const withResult = new Set(observations.map(({ callId }) => callId));
@@ -108,10 +112,11 @@ export class PendingReceipts {
   }
 
   /**
-   * Removes the receipts that a replayed request of `branch` delivered. Also makes {@link add} ignore these receipts,
-   * because the replay may reach their calls in other branches only later.
-   * @param digests what {@link delivered} returned; undefined for a journal entry of an earlier version, whose request
-   *   contained all receipts that were pending; outside of branches, the same receipts are pending in the replay
+   * Removes the receipts that a replayed request of `branch` delivered, and makes {@link add} ignore them, because the
+   * replay of another branch may add them later.
+   * @param digests the result of {@link acknowledge}; undefined if an earlier version wrote the journal entry. The
+   *   request of such an entry delivered all pending receipts. Outside of branches, the replay has the same pending
+   *   receipts, so all are removed. In a branch, the replay may have other pending receipts, so none is removed.
    */
   replayed(digests: readonly string[] | undefined, branch: string): void {
     if (digests === undefined) {
@@ -128,7 +133,7 @@ function digestOf(receipt: string): string {
 }
 
 function withoutLargeContent({ content, ...pending }: PendingReceipt): PendingReceipt {
-  const isTooLarge = content !== undefined && Buffer.byteLength(content) > MAX_OBSERVATION_BYTES;
+  const isTooLarge = content !== undefined && Buffer.byteLength(content) > MAX_RESULT_BYTES;
   return isTooLarge ? pending : { ...pending, ...omitUndefined({ content }) };
 }
 

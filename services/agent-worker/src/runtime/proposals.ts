@@ -69,7 +69,7 @@ async function review(
       peers.supervisor.reviewAction({ callId, ...proposal, ...attached }, options),
     ),
   );
-  const value: Reviewed = { ...decision, delivered: carried.delivered(attached) };
+  const value: Reviewed = { ...decision, delivered: carried.acknowledge(attached) };
   journal.record({ ...operation, value }, false);
   return decision;
 }

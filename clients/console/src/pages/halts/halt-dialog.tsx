@@ -22,11 +22,12 @@ export interface HaltScope {
 interface Props {
   readonly isOpen: boolean;
   readonly onClose: () => void;
-  readonly start: HaltScope;
+  /** The scope that the dialog shows when it opens. */
+  readonly initialScope: HaltScope;
 }
 
-/** Orders a halt after a second confirmation: the name of the scope has to be typed. */
-export function HaltDialog({ isOpen, onClose, start }: Props) {
+/** Orders a halt after a confirmation: the user types the name of the scope. */
+export function HaltDialog({ isOpen, onClose, initialScope }: Props) {
   return (
     <Modal
       opened={isOpen}
@@ -35,20 +36,20 @@ export function HaltDialog({ isOpen, onClose, start }: Props) {
       size="lg"
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
-      {isOpen && <HaltForm onClose={onClose} start={start} />}
+      {isOpen && <HaltForm onClose={onClose} initialScope={initialScope} />}
     </Modal>
   );
 }
 
-function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
+function HaltForm({ onClose, initialScope }: Omit<Props, 'isOpen'>) {
   const { api, caller } = useSession();
   const queries = useQueryClient();
-  const [scope, setScope] = useState(start);
+  const [scope, setScope] = useState(initialScope);
   const [reason, setReason] = useState('');
   const [endRuns, setEndRuns] = useState(false);
   const [typed, setTyped] = useState('');
   const [requestId, setRequestId] = useState(newRequestId);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed order needs a new request id.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed request needs a new request id.
   useEffect(() => setRequestId(newRequestId()), [scope, reason, endRuns]);
   const word = confirmationOf(scope);
   const halt = useMutation({
@@ -70,8 +71,8 @@ function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
     >
       <Stack>
         <Alert color="red" role="note" icon={<TriangleAlert size={18} />}>
-          Model calls and tool calls in the scope stop at once and stay stopped until the halt is
-          lifted.
+          New model calls and tool calls in the scope are rejected until the halt is lifted. Calls
+          in flight are cancelled.
         </Alert>
         <ScopeFields
           scope={scope}
@@ -80,13 +81,17 @@ function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
         />
         <TextBox
           label="Reason"
-          description="Shown to callers that are stopped, and recorded."
+          description="Recorded, and included in the error of each rejected call."
           required
           value={reason}
           onChange={setReason}
         />
         <Checkbox
-          label="End the runs in the scope; they cannot be resumed"
+          label={
+            scope.kind === 'agent'
+              ? 'End the agent and the agents below it (for a root agent, the run); they cannot be resumed'
+              : 'End the runs in the scope; they cannot be resumed'
+          }
           checked={endRuns}
           onChange={(event) => setEndRuns(event.currentTarget.checked)}
         />

@@ -86,7 +86,7 @@ export function HaltsPage() {
       <HaltDialog
         isOpen={isOrdering}
         onClose={() => setOrdering(false)}
-        start={{ kind: 'tenant', tenant: caller?.tenant ?? '', runId: '', instance: '' }}
+        initialScope={{ kind: 'tenant', tenant: caller?.tenant ?? '', runId: '', instance: '' }}
       />
       <LiftDialog halt={lifted} onClose={() => setLifted(undefined)} />
     </Page>

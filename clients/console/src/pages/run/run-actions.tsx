@@ -66,7 +66,7 @@ export function RunActions({ run }: { readonly run: Run }) {
       <HaltDialog
         isOpen={dialog === 'halt'}
         onClose={close}
-        start={{ kind: 'run', tenant: run.tenant, runId: run.runId, instance: '' }}
+        initialScope={{ kind: 'run', tenant: run.tenant, runId: run.runId, instance: '' }}
       />
     </>
   );

@@ -85,7 +85,7 @@ async function spawnChild(
     const answer = await calls.call({ audience: 'supervisor', acts: true }, (options) =>
       peers.supervisor.spawnChild({ callId, ...delegation, ...attached }, options),
     );
-    value = { ...answer, delivered: carried.delivered(attached) };
+    value = { ...answer, delivered: carried.acknowledge(attached) };
     steps.note(answer.decision.verdict);
   } catch (error) {
     // A parent can continue without the child (AG-3).

@@ -78,7 +78,7 @@ export function callFailure(
         `provider_error:${what}`,
         what === 'bad_response'
           ? `The provider of model ${alias} returned a response that is invalid or too large`
-          : `The provider of model ${alias} ended its response stream with an error`,
+          : `The provider of model ${alias} ended its answer with an error`,
       );
     default:
       return providerError(

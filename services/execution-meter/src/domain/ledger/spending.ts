@@ -37,8 +37,9 @@ export interface Spending {
   readonly turns: bigint;
   readonly estimated: boolean;
   /**
-   * Whether the model call failed: it timed out, returned an empty answer that the caller did not accept, or ended with
-   * an error of the provider. False for an aborted call.
+   * Whether the model call failed: the model timed out or was unreachable, the connection was lost, the provider
+   * returned an error or an invalid response, or the answer was empty and the caller did not accept it. False for an
+   * aborted call.
    */
   readonly failed: boolean;
 }

@@ -11,7 +11,7 @@ const NOT_SENT: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Error for an answer that reports its own failure, in an event of the stream or in the body of the response. */
+/** Error for an answer that the provider ended with an error, in an event of the stream or in the response body. */
 export class AnswerFailedError extends Error {
   override readonly name = 'AnswerFailedError';
 }
@@ -33,13 +33,13 @@ export function attemptFailure(error: unknown): AttemptFailure {
         retryAfterMs: retryAfterMs(error.headers),
       };
     }
-    return { ...FAILED, what: 'stream_error', recoverable: isTransient(error) };
+    return { ...BAD_RESPONSE, what: 'stream_error', recoverable: isTransient(error) };
   }
-  if (error instanceof AnswerFailedError) return { ...FAILED, what: 'stream_error' };
-  if (error instanceof SyntaxError) return { ...FAILED, what: 'bad_response' };
+  if (error instanceof AnswerFailedError) return { ...BAD_RESPONSE, what: 'stream_error' };
+  if (error instanceof SyntaxError) return BAD_RESPONSE;
   // fetch reports an interrupted body as a TypeError.
   if (error instanceof TypeError && error.cause !== undefined) return connectionFailure(error);
-  return { ...FAILED, what: 'bad_response' };
+  return BAD_RESPONSE;
 }
 
 /** An attempt that exceeded its time limit. */
@@ -60,8 +60,6 @@ export const BAD_RESPONSE: AttemptFailure = {
   mayCost: true,
   retryAfterMs: undefined,
 };
-
-const FAILED = BAD_RESPONSE;
 
 function connectionFailure(error: Error): AttemptFailure {
   const wasNotSent = codesOf(error).some((code) => NOT_SENT.has(code)) || isBlockedPort(error);

@@ -3,7 +3,7 @@ import type { CallContext } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { haltedError } from '../../domain/halt/halt.ts';
 import type { Credentials } from '../../peers/agent-worker.ts';
-import { haltOver } from '../../store/halt/halts.ts';
+import { haltCovering } from '../../store/halt/halts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { admitAgent, callingAgent } from './admit-agent.ts';
 import { credentialsFor } from './credentials.ts';
@@ -21,7 +21,7 @@ export async function refreshTokens(
     async (trx) => ({
       agent: await admitAgent(trx, call),
       run: await loadRun(trx, key),
-      halt: await haltOver(trx, key),
+      halt: await haltCovering(trx, key),
     }),
     { run: key },
   );

@@ -14,7 +14,7 @@ import { endChild } from '../../store/agent/endings.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
 import { failSpawn, findSpawnOf, type SpawnRow, saveSpawn } from '../../store/agent/spawns.ts';
 import { appendAudit } from '../../store/audit/append-audit.ts';
-import { haltOver } from '../../store/halt/halts.ts';
+import { haltCovering } from '../../store/halt/halts.ts';
 import { loadDecision } from '../../store/review/decisions.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -158,7 +158,7 @@ async function delivered(trx: SupervisorTransaction, key: AgentKey, at: Date): P
   const isNew = child.ended_at === null && child.last_seen_at === null;
   if (!isNew || child.paused_since !== null) return;
   // Halted during the delivery: the clock starts when the halt is lifted.
-  if ((await haltOver(trx, key)) !== undefined) await saveAgent(trx, key, { last_seen_at: at });
+  if ((await haltCovering(trx, key)) !== undefined) await saveAgent(trx, key, { last_seen_at: at });
   else await touchActive(trx, child, at);
 }
 

@@ -14,7 +14,7 @@ import {
   stepsFrom,
 } from '../../domain/order/order-rules.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
-import { delayedBy, haltOver } from '../../store/halt/halts.ts';
+import { delayedBy, haltCovering } from '../../store/halt/halts.ts';
 import { findDueOrder, firstDueOrder, saveOrder } from '../../store/orders.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { endChildOrder } from '../agent/end-child-order.ts';
@@ -230,7 +230,11 @@ export class OrderDriver {
       read.run ?? (await loadRun(store.db, { tenant: order.tenant, runId: order.run_id }));
     if (isDelayedByHalt(kind) && run.ended_at === null && run.state !== 'ENDING') {
       const { instance = run.root_instance } = JSON.parse(order.payload) as { instance?: string };
-      const halt = await haltOver(store.db, { tenant: run.tenant, runId: run.run_id, instance });
+      const halt = await haltCovering(store.db, {
+        tenant: run.tenant,
+        runId: run.run_id,
+        instance,
+      });
       if (halt !== undefined) throw delayedBy(halt);
     }
     return await this.#handlers[kind].steps[step]?.({ order, run, memo });

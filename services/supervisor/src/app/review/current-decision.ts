@@ -6,7 +6,7 @@ import type { HumanAnswer } from '../../domain/result/run-result.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { humanAnswerOf, loadApproval } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit/append-audit.ts';
-import { haltOver } from '../../store/halt/halts.ts';
+import { haltCovering } from '../../store/halt/halts.ts';
 import {
   callKeyOf,
   type DecisionRow,
@@ -120,5 +120,5 @@ async function mayExecute(
   row: DecisionRow,
 ): Promise<boolean> {
   if (!approvesCall(row) || !isAlive(subject)) return false;
-  return (await haltOver(trx, subject.key)) === undefined;
+  return (await haltCovering(trx, subject.key)) === undefined;
 }

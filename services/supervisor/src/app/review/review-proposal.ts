@@ -24,7 +24,7 @@ import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
 import { clockChanges, clockOf, findAgent, saveAgent } from '../../store/agent/agents.ts';
 import { deadlineOf } from '../../store/agent/deadline.ts';
 import { noteActivity } from '../../store/agent/waits.ts';
-import { haltOver } from '../../store/halt/halts.ts';
+import { haltCovering } from '../../store/halt/halts.ts';
 import { type DecisionRow, findDecision, hasComposed } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
 import { findRun } from '../../store/run/runs.ts';
@@ -159,7 +159,7 @@ async function readRows(
     findDecision(trx, { ...key, callId }),
     findAgent(trx, key),
     findRun(trx, key),
-    haltOver(trx, key),
+    haltCovering(trx, key),
     loadFacts(trx, key, context.policy),
     lookUpEvents(trx, key, [decisionEventId(key, callId, 'decided')]),
   ]);

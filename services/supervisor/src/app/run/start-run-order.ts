@@ -3,8 +3,8 @@ import { COMMIT_DELAY_MS } from '@writ/store';
 import type { SupervisorContext } from '../../context.ts';
 import { loadAgent, saveAgent, touchActive } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
-import { settleWaits } from '../../store/agent/waits.ts';
-import { delayedBy, haltOver } from '../../store/halt/halts.ts';
+import { updateClocksAndRunState } from '../../store/agent/waits.ts';
+import { delayedBy, haltCovering } from '../../store/halt/halts.ts';
 import { loadRun, type RunRow, setRunState } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { credentialsFor } from '../agent/credentials.ts';
@@ -32,7 +32,7 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
         // opened.
         const [latest, halt] = await Promise.all([
           loadRun(store.db, rootKeyOf(run)),
-          haltOver(store.db, rootKeyOf(run)),
+          haltCovering(store.db, rootKeyOf(run)),
         ]);
         if (!isStarting(latest)) return { over: true };
         if (halt !== undefined) throw delayedBy(halt);
@@ -44,8 +44,8 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           slotGrant,
           message: { text: run.goal, dataJson: run.data_json, correlationId: run.session_id },
         });
-        // The time is read here and not in the transaction, because the commit is delayed by up to COMMIT_DELAY_MS, so
-        // that it can be shared with the first review of the run.
+        // The time is read here and not in the transaction, because the transaction may start up to COMMIT_DELAY_MS
+        // later, so that it shares a commit with the first review of the run.
         const at = clock.now();
         starts.observe(performance.now() - startedAt, performance.now());
         return { commitDelayMs: COMMIT_DELAY_MS, commit: (trx) => delivered(trx, run, at) };
@@ -57,7 +57,7 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
   };
 }
 
-/** The key of a run's root. */
+/** Returns the key of the root agent of a run. */
 export function rootKeyOf(run: RunRow): AgentKey {
   return { tenant: run.tenant, runId: run.run_id, instance: run.root_instance };
 }
@@ -68,14 +68,14 @@ async function delivered(trx: SupervisorTransaction, run: RunRow, at: Date): Pro
   const { state } = await loadRun(trx, key);
   if (state !== 'PENDING') return;
   const agent = await loadAgent(trx, key);
-  if ((await haltOver(trx, key)) !== undefined) {
+  if ((await haltCovering(trx, key)) !== undefined) {
     // Halted during the delivery: the agent resumes when the halt is lifted.
     await saveAgent(trx, key, { state: 'PARKED', last_seen_at: at });
     await setRunState(trx, key, 'PARKED', at);
     return;
   }
   await setRunState(trx, key, 'RUNNING', at);
-  if (agent.state === 'SUSPENDED') await settleWaits(trx, key, at);
+  if (agent.state === 'SUSPENDED') await updateClocksAndRunState(trx, key, at);
   if (agent.last_seen_at === null) await touchActive(trx, agent, at);
 }
 

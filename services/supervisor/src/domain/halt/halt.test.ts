@@ -1,7 +1,7 @@
 import { covers, type Scope, type ScopeSubject } from '@writ/kernel';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Halt, haltedError, haltsOver } from './halt.ts';
+import { type Halt, haltedError, haltsCovering } from './halt.ts';
 
 const TENANTS = ['acme', 'rivals'];
 const RUNS = ['run-1', 'run-2'];
@@ -83,7 +83,9 @@ describe('halts', () => {
           }
           // A step that ends a run does not change the halts.
           for (const agent of ALL_AGENTS) {
-            expect(haltsOver(halts, agent).map(({ haltId }) => haltId)).toEqual(model.over(agent));
+            expect(haltsCovering(halts, agent).map(({ haltId }) => haltId)).toEqual(
+              model.over(agent),
+            );
           }
         }
       }),

@@ -16,7 +16,7 @@ export interface Halt {
  * The halts in force for a subject, the oldest first (SV-9). Each halt is independent: lifting a halt does not lift
  * other halts.
  */
-export function haltsOver<H extends Halt>(halts: readonly H[], subject: ScopeSubject): H[] {
+export function haltsCovering<H extends Halt>(halts: readonly H[], subject: ScopeSubject): H[] {
   return halts
     .filter(({ scope, liftedAt }) => liftedAt === null && covers(scope, subject))
     .sort(inOrder);

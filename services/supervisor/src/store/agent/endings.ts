@@ -6,7 +6,7 @@ import { withdrawApprovals } from '../approval/approvals.ts';
 import { appendAudit } from '../audit/append-audit.ts';
 import { runTopic } from '../change/changes.ts';
 import { noteChange } from '../change/commit-notes.ts';
-import { haltOver } from '../halt/halts.ts';
+import { haltCovering } from '../halt/halts.ts';
 import { makeOrdersDue, placeOrder } from '../orders.ts';
 import { setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
@@ -21,7 +21,7 @@ import {
   saveAgent,
 } from './agents.ts';
 
-import { settleWaits } from './waits.ts';
+import { updateClocksAndRunState } from './waits.ts';
 
 /** How an agent ended. */
 export interface Ending extends AgentKey {
@@ -99,9 +99,9 @@ async function settleParent(trx: SupervisorTransaction, agent: AgentRow, at: Dat
   const parent =
     instance === null ? undefined : await findAgent(trx, { ...keyOf(agent), instance });
   if (parent === undefined || parent.state === 'RUNNING') return;
-  const isHalted = (await haltOver(trx, keyOf(parent))) !== undefined;
+  const isHalted = (await haltCovering(trx, keyOf(parent))) !== undefined;
   const waits = parent.state === 'SUSPENDED' && !awaitsReply(parent.waiting_for, agent.instance);
-  if (isHalted || waits) await settleWaits(trx, keyOf(agent), at);
+  if (isHalted || waits) await updateClocksAndRunState(trx, keyOf(agent), at);
 }
 
 /**
@@ -113,7 +113,7 @@ async function effectiveReason(
   { tenant, runId, instance, stopReason }: Ending,
 ): Promise<string> {
   if (stopReason !== 'deadline') return stopReason;
-  const halt = await haltOver(trx, { tenant, runId, instance });
+  const halt = await haltCovering(trx, { tenant, runId, instance });
   return halt === undefined ? stopReason : 'halted';
 }
 

@@ -1,10 +1,10 @@
 import type { AgentKey } from '@writ/kernel';
 import { afterSlotChange, type SlotChange, type SlotKnowledge } from '../../domain/agent/pause.ts';
 import { leaseExpired, seen, stopped } from '../../domain/clock/active-clock.ts';
-import { haltOver } from '../halt/halts.ts';
+import { haltCovering } from '../halt/halts.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { type AgentRow, clockColumns, clockOf, findAgent, keyOf, saveAgent } from './agents.ts';
-import { settleWaits } from './waits.ts';
+import { updateClocksAndRunState } from './waits.ts';
 
 /** The known state of an agent's slot (SB-4). */
 export function slotOf(agent: AgentRow): SlotKnowledge {
@@ -37,7 +37,7 @@ export async function noteSlotChange(
     ...clockColumns(stopped(clockOf(agent), now)),
     ...(isRunning && { state: 'PARKED' }),
   });
-  await settleWaits(trx, key, now);
+  await updateClocksAndRunState(trx, key, now);
 }
 
 /**
@@ -63,12 +63,12 @@ async function resume(
 ): Promise<void> {
   const key = keyOf(agent);
   const stays = agent.state !== 'PARKED' || agent.paused_since === null;
-  if (stays || (await haltOver(trx, key)) !== undefined) {
+  if (stays || (await haltCovering(trx, key)) !== undefined) {
     await saveAgent(trx, key, columns);
     return;
   }
   const clock = clockColumns(seen(clockOf(agent), now));
   const state = agent.waiting_for === null ? 'RUNNING' : 'SUSPENDED';
   await saveAgent(trx, key, { ...columns, ...(state === 'RUNNING' && clock), state });
-  await settleWaits(trx, key, now);
+  await updateClocksAndRunState(trx, key, now);
 }

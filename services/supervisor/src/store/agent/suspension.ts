@@ -3,7 +3,7 @@ import { waitsForOther } from '../../domain/agent/waiting-for.ts';
 import { stopped } from '../../domain/clock/active-clock.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
-import { awake, hasPendingApproval, settleWaits } from './waits.ts';
+import { awake, hasPendingApproval, updateClocksAndRunState } from './waits.ts';
 
 /**
  * Suspends an agent at `at` for an approval: its clock stops (EM-1). The run becomes SUSPENDED or WAITING_FOR_INPUT
@@ -21,7 +21,7 @@ export async function suspendAgent(
     state: 'SUSPENDED',
     waiting_since: at,
   });
-  await settleWaits(trx, key, at);
+  await updateClocksAndRunState(trx, key, at);
 }
 
 /**
@@ -39,5 +39,5 @@ export async function wakeAgent(
   if (await hasPendingApproval(trx, key)) return;
   const columns = await awake(trx, agent, at);
   await saveAgent(trx, key, { ...columns, waiting_since: null, waiting_for: null });
-  await settleWaits(trx, key, at);
+  await updateClocksAndRunState(trx, key, at);
 }

@@ -2,7 +2,7 @@ import type { AgentKey, RunKey } from '@writ/kernel';
 import { hasWorkingDescendant, isInputWait } from '../../domain/agent/waiting-for.ts';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
 import { liveRunState } from '../../domain/run/run-state.ts';
-import { haltOver } from '../halt/halts.ts';
+import { haltCovering } from '../halt/halts.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import {
@@ -38,7 +38,7 @@ export async function noteWait(
   if (agent === undefined || agent.ended_at !== null || sequence <= agent.wait_sequence) return;
   const changes = signals === undefined ? await ended(trx, agent, at) : began(agent, signals, at);
   await saveAgent(trx, key, { ...changes, wait_sequence: sequence });
-  await settleWaits(trx, key, at);
+  await updateClocksAndRunState(trx, key, at);
 }
 
 /**
@@ -51,7 +51,7 @@ export async function noteActivity(
 ): Promise<void> {
   if (agent.waiting_for === null) return;
   await saveAgent(trx, keyOf(agent), await ended(trx, agent, at));
-  await settleWaits(trx, keyOf(agent), at);
+  await updateClocksAndRunState(trx, keyOf(agent), at);
 }
 
 /** Returns the changed columns of an agent that began to wait. A halted or paused agent stays PARKED. */
@@ -85,7 +85,8 @@ export async function awake(
   agent: AgentRow,
   at: Date,
 ): Promise<Partial<AgentRow>> {
-  const isHeld = agent.paused_since !== null || (await haltOver(trx, keyOf(agent))) !== undefined;
+  const isHeld =
+    agent.paused_since !== null || (await haltCovering(trx, keyOf(agent))) !== undefined;
   if (isHeld) return { state: 'PARKED' };
   return { state: 'RUNNING', ...clockColumns(seen(clockOf(agent), at)) };
 }
@@ -112,7 +113,7 @@ export async function hasPendingApproval(
  * state at `at`. The clock of a suspended agent runs while an agent below it works; the run waits only when none of its
  * agents works, and is parked when all of them are halted (EM-1, AG-7).
  */
-export async function settleWaits(
+export async function updateClocksAndRunState(
   trx: SupervisorTransaction,
   key: RunKey,
   at: Date,
@@ -127,7 +128,7 @@ export async function settleWaits(
     await saveAgent(trx, { ...key, instance: agent.instance }, clockColumns(changed));
   }
   const run = await loadRun(trx, key);
-  if (!SETTLED.has(run.state)) return;
+  if (!DERIVED_STATES.has(run.state)) return;
   const state = await stateOfRun(trx, agents);
   if (state !== run.state) await setRunState(trx, key, state, at);
 }
@@ -141,11 +142,14 @@ export async function stateOfRun(
   const works = agents.some(({ state }) => state === 'RUNNING');
   const living = agents.map(async (agent) => ({
     state: agent.state,
-    isHalted: !works && (await haltOver(trx, keyOf(agent))) !== undefined,
+    isHalted: !works && (await haltCovering(trx, keyOf(agent))) !== undefined,
     waitsForInput: isInputWait(agent.waiting_for),
   }));
   return liveRunState(await Promise.all(living));
 }
 
-/** The states of a run that settleWaits changes; a parked run is resumed by the order that lifts the halt. */
-const SETTLED: ReadonlySet<string> = new Set(['RUNNING', 'SUSPENDED', 'WAITING_FOR_INPUT']);
+/**
+ * The states of a run that {@link updateClocksAndRunState} changes; a parked run is resumed by the order that lifts the
+ * halt.
+ */
+const DERIVED_STATES: ReadonlySet<string> = new Set(['RUNNING', 'SUSPENDED', 'WAITING_FOR_INPUT']);

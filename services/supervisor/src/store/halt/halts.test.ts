@@ -5,7 +5,7 @@ import { StatementSync } from 'node:sqlite';
 import type { Scope } from '@writ/kernel';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { openSupervisorStore, type SupervisorStore } from '../supervisor-store.ts';
-import { haltOver, insertHalt, MAX_CACHED_HALTS, newHalt, saveHalt } from './halts.ts';
+import { haltCovering, insertHalt, MAX_CACHED_HALTS, newHalt, saveHalt } from './halts.ts';
 
 const AT = new Date('2026-01-01T00:00:00Z');
 const PAYER = { tenant: 'acme', runId: 'run_1', instance: 'payer-1' };
@@ -36,7 +36,7 @@ it('reads only the halts that cover an agent when more halts are in force than t
   const all = vi.spyOn(StatementSync.prototype, 'all');
   const rowsRead = async (agent: typeof PAYER, haltId: string | undefined): Promise<number> => {
     all.mockClear();
-    const found = await store.transaction((trx) => haltOver(trx, agent));
+    const found = await store.transaction((trx) => haltCovering(trx, agent));
     expect(found?.haltId).toBe(haltId);
     return all.mock.results.reduce((sum, { value }) => sum + value.length, 0);
   };

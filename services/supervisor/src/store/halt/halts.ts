@@ -7,7 +7,7 @@ import {
 } from '@writ/kernel';
 import { prepareQuery, RowCache, type RowOf } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
-import { type Halt, haltedError, haltsOver } from '../../domain/halt/halt.ts';
+import { type Halt, haltedError, haltsCovering } from '../../domain/halt/halt.ts';
 import { haltNotFound } from '../../domain/halt/halt-rights.ts';
 import { noteChange } from '../change/commit-notes.ts';
 import type { halts } from '../schema/halt.ts';
@@ -107,12 +107,12 @@ const selectInForce = prepareQuery((db: SupervisorReader, scopes: ScopeTexts) =>
 );
 
 /** Returns the oldest halt in force that covers a subject; undefined when the subject is not halted (SV-9). */
-export async function haltOver(
+export async function haltCovering(
   db: SupervisorReader,
   subject: ScopeSubject,
 ): Promise<Halt | undefined> {
   const halts = await haltsFor(db, subject);
-  return halts.length === 0 ? undefined : haltsOver(halts, subject)[0];
+  return halts.length === 0 ? undefined : haltsCovering(halts, subject)[0];
 }
 
 /** Limit of cached halts; if more halts are in force, the halts of each agent are read and cached separately. */
@@ -169,7 +169,7 @@ const selectAllInForce = prepareQuery(
  * @throws PreconditionError HALTED naming who ordered the halt and why
  */
 export async function assertNotHalted(db: SupervisorReader, subject: ScopeSubject): Promise<void> {
-  const halt = await haltOver(db, subject);
+  const halt = await haltCovering(db, subject);
   if (halt !== undefined) throw haltedError(halt);
 }
 

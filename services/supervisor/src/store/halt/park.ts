@@ -9,13 +9,13 @@ import {
   keyOf,
   saveAgent,
 } from '../agent/agents.ts';
-import { settleWaits, stateOfRun } from '../agent/waits.ts';
+import { stateOfRun, updateClocksAndRunState } from '../agent/waits.ts';
 import { extendApprovals, type LiftedHalt } from '../approval/extend-approvals.ts';
 import { makeOrdersDue } from '../orders.ts';
 import { rememberRequest } from '../requests.ts';
 import { loadRun, type RunRow, setRunState } from '../run/runs.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
-import { haltOver } from './halts.ts';
+import { haltCovering } from './halts.ts';
 
 /**
  * Parks the agents of a run that a halt covers: RUNNING agents become PARKED, and their active clocks stop at the time
@@ -57,7 +57,7 @@ export async function unparkHalted(
   const isFirst = await isFirstResume(trx, key, halt, at);
   for (const agent of await haltedAgents(trx, key, halt)) {
     if (isFirst) await extendApprovals(trx, agent, lifted);
-    if ((await haltOver(trx, keyOf(agent))) !== undefined) continue;
+    if ((await haltCovering(trx, keyOf(agent))) !== undefined) continue;
     if (agent.state !== 'PARKED' || agent.paused_since !== null) continue;
     const clock = clockOf(agent);
     // The clock of an undelivered agent starts with its delivery.
@@ -92,7 +92,7 @@ async function settleRunState(trx: SupervisorTransaction, run: RunRow, at: Date)
   const state = await stateOfRun(trx, living);
   if (state !== run.state) await setRunState(trx, key, state, at);
   // Updates the clocks of agents that wait for a parked or resumed agent.
-  await settleWaits(trx, key, at);
+  await updateClocksAndRunState(trx, key, at);
 }
 
 function isLiving({ state, ended_at }: RunRow): boolean {

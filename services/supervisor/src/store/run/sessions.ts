@@ -2,7 +2,7 @@ import { PermissionDeniedError } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** A session and the caller who claims it. */
+/** A session, and the caller who starts a run in it. */
 interface Session {
   readonly tenant: string;
   readonly sessionId: string;
@@ -10,7 +10,7 @@ interface Session {
 }
 
 /**
- * Assigns a new session to its creator, and rejects the session of another creator (SUP-2).
+ * Records the caller as the creator of a new session, and rejects a session that another caller created (SUP-2).
  * @throws PermissionDeniedError SESSION_WRONG_OWNER
  */
 export async function claimSession(

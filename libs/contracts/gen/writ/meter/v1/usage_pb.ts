@@ -96,8 +96,9 @@ export type Totals = Message<"writ.meter.v1.Totals"> & {
   estimatedTurns: bigint;
 
   /**
-   * Number of model calls that failed: timed out, returned an empty answer that the caller did not accept, or ended
-   * with an error of the provider. Aborted calls and calls that a cap refused are not counted.
+   * Number of model calls that failed: the model timed out or was unreachable, the connection was lost, the provider
+   * returned an error or an invalid response, or the answer was empty and the caller did not accept it. Aborted calls
+   * and calls that a cap refused are not counted.
    *
    * @generated from field: int64 failed_calls = 5;
    */
