@@ -7,6 +7,7 @@ import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import type { AllowRuleSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
   BudgetExhaustedError,
   type JsonObject,
@@ -237,6 +238,40 @@ rules:
     await lead.spawn('op-2', 'scout', 'Do risky things.');
     expect((await lead.final('op-4')).runEnded).toBe(true);
     expect((await family.ended(lead.runId))?.result?.stopReason).toBe('success');
+  });
+
+  it('are pending in rules until their child has a slot and a tab and is delivered (SV-3, SUP-9)', async () => {
+    const { fakes } = family.supervisor;
+    const lead = await family.lead();
+    await lead.spawn('op-1', 'scout', 'A secret task.');
+    const slot = Promise.withResolvers<void>();
+    fakes.fail(SpawnBudgetService.method.acquire, () => slot.promise);
+    const spawned = lead.spawn('op-2');
+    await fakes.called(SpawnBudgetService.method.acquire);
+    const blocked = await lead.final('op-3');
+    slot.resolve();
+    expect(blocked.stopReason).toBe('supervisor_block:nothing_was_done');
+    expect((await spawned).child?.name).toBe('scout');
+    expect((await lead.final('op-4')).runEnded).toBe(true);
+  });
+
+  it('are done in rules once their child acts, even before its delivery is recorded (SV-3, SUP-9)', async () => {
+    const { fakes } = family.supervisor;
+    const { deliver } = AgentWorkerService.method;
+    const lead = await family.lead();
+    await lead.spawn('op-1', 'scout', 'A secret task.');
+    const answer = Promise.withResolvers<void>();
+    fakes.fail(deliver, () => answer.promise);
+    const spawned = lead.spawn('op-2');
+    await fakes.called(deliver, 2);
+    const scout = family.member(fakes.deliveries.at(-1)?.agent?.instance ?? '');
+    const before = await lead.final('op-3');
+    await scout.final('op-1');
+    const after = await lead.final('op-4');
+    answer.resolve();
+    expect(before.stopReason).toBe('supervisor_block:nothing_was_done');
+    expect(after.runEnded).toBe(true);
+    expect((await spawned).child?.instance).toBe(scout.instance);
   });
 
   it('count as failed in rules when their agent ends before it creates the child (SV-3, SV-5)', async () => {

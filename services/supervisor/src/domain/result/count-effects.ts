@@ -7,8 +7,8 @@ export interface EffectRecord {
   /** Why the action was not executed; undefined when it was approved or its approval is pending. */
   readonly stopReason: string | undefined;
   /**
-   * Of a delegation: `made` when its child exists, `none` when the child got no slot or could not be set up; undefined
-   * for other actions, and until the agent repeats a delegation that a person has approved.
+   * Of a delegation: `made` when its child was delivered to a worker or has acted, `none` when the child got no slot or
+   * could not be set up; undefined for other actions, before the agent repeats an approved delegation, and during setup.
    */
   readonly child: 'made' | 'none' | undefined;
   /** Whether the agent has ended, so that it does not repeat a delegation. */
@@ -38,7 +38,7 @@ export function isNothingDone(effects: EffectsView): boolean {
 
 /**
  * State of an action with an effect; `pending` until its approval is decided and then, for a delegation, the child is
- * created or the agent ends, and for a tool call, a receipt with a known outcome arrives.
+ * set up or the agent ends, and for a tool call, a receipt with a known outcome arrives.
  */
 type EffectState = 'done' | 'failed' | 'refused' | 'pending';
 
@@ -46,7 +46,7 @@ function stateOf(record: EffectRecord): EffectState {
   const { isTool, isApproved, stopReason, child, hasEnded, status, outcome } = record;
   if (stopReason !== undefined || child === 'none') return 'refused';
   if (!isApproved) return 'pending';
-  // A delegation is done once the child exists, regardless of the child's answer.
+  // A delegation is done once the child is set up, regardless of the child's answer.
   if (child === 'made') return 'done';
   if (!isTool) return hasEnded ? 'failed' : 'pending';
   switch (status) {

@@ -6,8 +6,8 @@ import type { SupervisorReader } from '../supervisor-store.ts';
 import { callKeyOf } from './decisions.ts';
 
 /**
- * The actions with an effect of all agents of a run, each with its agent, and its spawn or the receipt of the highest
- * revision (SV-7).
+ * The actions with an effect of all agents of a run, each with its agent, and its spawn and child or the receipt of
+ * the highest revision (SV-7).
  */
 export async function effectsOf(db: SupervisorReader, run: RunKey): Promise<EffectRecord[]> {
   const latest = new Map((await selectEffects(db, run)).rows.map((row) => [row.decision_id, row]));
@@ -16,16 +16,24 @@ export async function effectsOf(db: SupervisorReader, run: RunKey): Promise<Effe
     isTool: row.definition_digest !== null,
     isApproved: row.executed_action !== null,
     stopReason: row.stop_reason ?? undefined,
-    child: childFrom(row.spawn_state),
+    child: childFrom(row),
     hasEnded: row.ended_at !== null,
     status: row.status ?? undefined,
     outcome: row.outcome ?? undefined,
   }));
 }
 
-function childFrom(state: SpawnRow['state'] | null): EffectRecord['child'] {
-  if (state === null) return undefined;
-  return state === 'refused' || state === 'failed' ? 'none' : 'made';
+function childFrom({
+  spawn_state: state,
+  child_epoch: epoch,
+}: {
+  readonly spawn_state: SpawnRow['state'] | null;
+  readonly child_epoch: bigint | null;
+}): EffectRecord['child'] {
+  if (state === 'refused' || state === 'failed') return 'none';
+  // The child may act before the supervisor records its delivery; the counts must not depend on the order of the two.
+  const hasActed = epoch !== null && epoch > 0n;
+  return state === 'ready' || hasActed ? 'made' : undefined;
 }
 
 const selectEffects = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
@@ -37,12 +45,19 @@ const selectEffects = prepareQuery((db: SupervisorReader, { tenant, runId }: Run
         .onRef('spawns.parent_instance', '=', 'decisions.instance')
         .onRef('spawns.call_id', '=', 'decisions.call_id'),
     )
+    .leftJoin('agents as child', (join) =>
+      join
+        .onRef('child.tenant', '=', 'spawns.tenant')
+        .onRef('child.run_id', '=', 'spawns.run_id')
+        .onRef('child.instance', '=', 'spawns.child_instance'),
+    )
     .select([
       'decisions.decision_id',
       'decisions.definition_digest',
       'decisions.executed_action',
       'decisions.stop_reason',
       'spawns.state as spawn_state',
+      'child.epoch as child_epoch',
       'agents.ended_at',
       'receipts.status',
       'receipts.outcome',
