@@ -269,7 +269,11 @@ describe('buildResult', () => {
     expect(result.history[1]?.observationJson).toBe('{"error":"unreachable"}');
   });
 
-  it('reports a step that was not executed with the stop reason of the run (SV-7)', () => {
+  it.each([
+    ['the stop reason of a stopped run', 'cancelled', 'cancelled'],
+    ['the stop reason of a partial run', 'max_steps', 'max_steps'],
+    ['cancelled in a successful run', 'success', 'cancelled'],
+  ])('reports a step that was not executed with %s (SV-7)', (_what, runStopReason, expected) => {
     const waiting: DecisionRecord = {
       ...approved(1, refund, 'high'),
       verdict: 'escalate',
@@ -291,10 +295,11 @@ describe('buildResult', () => {
           approved(4, delegation, 'fine'),
         ],
         receipts: [burnt],
+        ending: ended(runStopReason),
       }),
     );
     expect(trace).toHaveLength(4);
-    for (const row of trace) expect(row).toMatchObject({ ok: false, stopReason: 'cancelled' });
+    for (const row of trace) expect(row).toMatchObject({ ok: false, stopReason: expected });
     expect(trace[0]?.humanApproved).toBeUndefined();
     expect(history).toEqual([]);
   });

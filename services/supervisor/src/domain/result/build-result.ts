@@ -131,12 +131,13 @@ function failureOf(
 ): string | undefined {
   const { stopReason, executedAction, handoff } = decision;
   if (stopReason !== undefined) return stopReason;
-  // A step with an unanswered approval has the stop reason of the run.
-  if (executedAction === undefined) return runStopReason;
+  // A step that was not executed has the stop reason of the run, but no step fails with `success`.
+  const notExecuted = runStopReason === 'success' ? 'cancelled' : runStopReason;
+  if (executedAction === undefined) return notExecuted;
   if (handoff !== undefined) return handoffFailure(handoff);
   const { kind } = executedAction;
   if (kind === 'final' || kind === 'client_tool' || receipt?.status === 'ok') return undefined;
-  return receipt?.stopReason ?? runStopReason;
+  return receipt?.stopReason ?? notExecuted;
 }
 
 /**
