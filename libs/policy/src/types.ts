@@ -215,8 +215,9 @@ export type BudgetView = {
 
 /**
  * Counters of the actions of a run that have an effect: calls of tools that are not read-only, and delegations. An
- * action is `pending` until its approval is decided; a tool call is `pending` until it also has a receipt with a known
- * outcome or its writ is voided, and a delegation until its child is set up or refused, or its agent ends before that.
+ * action is `pending` until its approval is decided or its agent ends; a tool call is `pending` until it also has a
+ * receipt with a known outcome or its writ is voided, and a delegation until its child is set up or refused, or its agent
+ * ends before that.
  */
 export const EFFECT_FIELDS = [
   'effects_done',

@@ -220,15 +220,24 @@ rules:
   });
   afterEach(() => family.close());
 
+  /** Proposes a delegation that a person must approve. */
+  const escalated = (agent: Member, callId: string) =>
+    agent.spawn(callId, 'scout', 'Do risky things.');
+
   /** Proposes a delegation that a person approves; the agent does not repeat it, so that no child is created. */
   const approved = async (agent: Member, callId: string) => {
-    const { decision } = await agent.spawn(callId, 'scout', 'Do risky things.');
+    const { decision } = await escalated(agent, callId);
     await family.supervisor.as('dora', ApprovalService).decideApproval({
       requestId: `decide-${callId}`,
       approvalId: decision?.approvalId ?? '',
       answer: { case: 'approve', value: {} },
     });
   };
+
+  const UNDONE = [
+    ['when they are approved and', approved],
+    ['when they await an approval and', escalated],
+  ] as const;
 
   it('are pending in rules from their approval until their child exists (SV-3, SV-5)', async () => {
     const lead = await family.lead();
@@ -274,36 +283,42 @@ rules:
     expect((await spawned).child?.instance).toBe(scout.instance);
   });
 
-  it('count as failed in rules when their agent ends before it creates the child (SV-3, SV-5)', async () => {
-    const lead = await family.lead();
-    const nested = await lead.child('op-1', 'lead');
-    await approved(nested, 'op-1');
-    await lead.end(nested.instance);
-    expect((await lead.final('op-2')).stopReason).toBe('supervisor_block:one_failed');
-    const { result } = (await family.cancelled(lead.runId)) ?? {};
-    expect(result?.trace).toMatchObject([
-      { tool: 'handoff_lead', ok: false },
-      { tool: 'handoff_scout', ok: false, stopReason: 'cancelled' },
-      { tool: 'final' },
-    ]);
-  });
+  it.each(UNDONE)(
+    'count as failed in rules %s their agent ends (SV-3, SV-5)',
+    async (_when, delegate) => {
+      const lead = await family.lead();
+      const nested = await lead.child('op-1', 'lead');
+      await delegate(nested, 'op-1');
+      await lead.end(nested.instance);
+      expect((await lead.final('op-2')).stopReason).toBe('supervisor_block:one_failed');
+      const { result } = (await family.cancelled(lead.runId)) ?? {};
+      expect(result?.trace).toMatchObject([
+        { tool: 'handoff_lead', ok: false },
+        { tool: 'handoff_scout', ok: false, stopReason: 'cancelled' },
+        { tool: 'final' },
+      ]);
+    },
+  );
 
-  it('count as failed in the result when the run ends before their child exists (SV-5, SV-7)', async () => {
-    await family.close();
-    family = await Family.start();
-    const lead = await family.lead();
-    await lead.spawn('op-1', 'scout', 'A secret task.');
-    await approved(lead, 'op-2');
-    expect((await lead.final('op-3')).runEnded).toBe(true);
-    expect((await family.ended(lead.runId))?.result).toMatchObject({
-      stopReason: 'nothing_done',
-      trace: [
-        { ok: false, stopReason: 'supervisor_block:no_secrets' },
-        { ok: false, stopReason: 'nothing_done' },
-        { tool: 'final', ok: true },
-      ],
-    });
-  });
+  it.each(UNDONE)(
+    'count as failed in the result %s the run ends (SV-5, SV-7)',
+    async (_when, delegate) => {
+      await family.close();
+      family = await Family.start();
+      const lead = await family.lead();
+      await lead.spawn('op-1', 'scout', 'A secret task.');
+      await delegate(lead, 'op-2');
+      expect((await lead.final('op-3')).runEnded).toBe(true);
+      expect((await family.ended(lead.runId))?.result).toMatchObject({
+        stopReason: 'nothing_done',
+        trace: [
+          { ok: false, stopReason: 'supervisor_block:no_secrets' },
+          { ok: false, stopReason: 'nothing_done' },
+          { tool: 'final', ok: true },
+        ],
+      });
+    },
+  );
 
   it('count as refused in rules and in the result when the child gets no slot (SV-3, SV-7)', async () => {
     const { fakes } = family.supervisor;

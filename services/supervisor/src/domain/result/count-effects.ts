@@ -11,7 +11,7 @@ export interface EffectRecord {
    * could not be set up; undefined for other actions, before the agent repeats an approved delegation, and during setup.
    */
   readonly child: 'made' | 'none' | undefined;
-  /** Whether the agent has ended, so that it does not repeat a delegation. */
+  /** Whether the agent has ended, so that it does not repeat a delegation, and its pending approvals are withdrawn. */
   readonly hasEnded: boolean;
   /** Undefined without a receipt. */
   readonly status: 'ok' | 'error' | 'refused' | 'unknown' | 'void' | undefined;
@@ -37,15 +37,17 @@ export function isNothingDone(effects: EffectsView): boolean {
 }
 
 /**
- * State of an action with an effect; `pending` until its approval is decided and then, for a delegation, the child is
- * set up or the agent ends, and for a tool call, a receipt with a known outcome arrives.
+ * State of an action with an effect; `pending` until its approval is decided or the agent ends, and then, for a
+ * delegation, until the child is set up or the agent ends, and for a tool call, until a receipt with a known outcome
+ * arrives.
  */
 type EffectState = 'done' | 'failed' | 'refused' | 'pending';
 
 function stateOf(record: EffectRecord): EffectState {
   const { isTool, isApproved, stopReason, child, hasEnded, status, outcome } = record;
   if (stopReason !== undefined || child === 'none') return 'refused';
-  if (!isApproved) return 'pending';
+  // The end of the agent withdraws its pending approvals.
+  if (!isApproved) return hasEnded ? 'failed' : 'pending';
   // A delegation is done once the child is set up, regardless of the child's answer.
   if (child === 'made') return 'done';
   if (!isTool) return hasEnded ? 'failed' : 'pending';
