@@ -15,6 +15,8 @@ const TENANT = 'acme';
 const AT = new Date('2026-01-01T00:00:00Z');
 /** Runs that one sweep reads. */
 const RUNS_AT_ONCE = 20;
+/** Time after which a run that cannot be purged is retried. */
+const RETRY_MS = 60_000;
 /** Decisions whose content one transaction deletes. */
 const CALLS_AT_ONCE = 64;
 
@@ -140,8 +142,26 @@ it.each([HistoryRetention.RUN, HistoryRetention.PERMANENT])(
     expect(logged).toEqual(broken);
     expect(await purged()).toEqual(ids.slice(RUNS_AT_ONCE));
     await store.transaction((trx) => trx.updateTable('runs').set({ result: null }).execute());
+    clock.advance(RETRY_MS);
     await purger.sweep();
     expect(await purged()).toEqual(ids);
+  },
+);
+
+it.each([HistoryRetention.RUN, HistoryRetention.PERMANENT])(
+  'retries a run that cannot be purged only after a minute (SUP-4, CO-2): %s',
+  async (retention) => {
+    const store = await openStore();
+    await insertEnded(store, { runId: 'run-1', retention, result: '{' });
+    const logged: unknown[] = [];
+    const purger = purgerOf(store, logged);
+    await purger.sweep();
+    clock.advance(RETRY_MS - 1);
+    await purger.sweep();
+    expect(logged).toEqual(['run-1']);
+    clock.advance(1);
+    await purger.sweep();
+    expect(logged).toEqual(['run-1', 'run-1']);
   },
 );
 

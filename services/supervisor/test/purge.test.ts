@@ -4,7 +4,7 @@ import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RunPurger } from '../src/app/run/purge-runs.ts';
 import type { SupervisorContext } from '../src/context.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';
@@ -181,6 +181,48 @@ describe('a run without retention', () => {
     await secondStore.close();
     expect(transactions).toBe(3);
     expect((await runOf(agent)).purgeTime).toBeDefined();
+    expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
+  });
+
+  it('rewrites no content again when its purge fails and is repeated (SUP-4, CO-2)', async () => {
+    const agent = await endedRun(HistoryRetention.NONE, 'repeated');
+    const secondStore = await openSecondStore(harness.supervisor);
+    const { runId } = agent.scope;
+    const setResult = (result: string) =>
+      secondStore.transaction((trx) =>
+        trx.updateTable('runs').set({ result }).where('run_id', '=', runId).execute(),
+      );
+    const { result } = await secondStore.db
+      .selectFrom('runs')
+      .select('result')
+      .where('run_id', '=', runId)
+      .executeTakeFirstOrThrow();
+    const updated = new Set<unknown>();
+    const transaction: SupervisorStore['transaction'] = async (work, options) =>
+      await secondStore.transaction(async (trx) => {
+        const update = vi.spyOn(trx, 'updateTable');
+        try {
+          return await work(trx);
+        } finally {
+          for (const [table] of update.mock.calls) updated.add(table);
+        }
+      }, options);
+    const error = vi.fn();
+    const config = { purgeAfterMs: 0 };
+    const store = { db: secondStore.db, transaction };
+    const parts = { store, clock, config, telemetry: { log: { error } } };
+    const sweep = () => new RunPurger(parts as unknown as SupervisorContext).sweep();
+    await setResult('{');
+    await sweep();
+    const tables = ['timeline', 'decisions', 'approvals'];
+    expect([...updated]).toEqual(expect.arrayContaining(tables));
+    updated.clear();
+    await sweep();
+    expect(error).toHaveBeenCalledTimes(2);
+    expect(tables.filter((table) => updated.has(table))).toEqual([]);
+    await setResult(result ?? '');
+    await sweep();
+    await secondStore.close();
     expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
   });
 

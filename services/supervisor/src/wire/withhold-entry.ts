@@ -37,7 +37,9 @@ export function withheldEntry(
     result.workerDetail = '';
     withhold(result.action);
   } else return undefined;
-  return toBinary(RunEventSchema, event);
+  const withheld = toBinary(RunEventSchema, event);
+  // After a failed purge, the entry has no content any more.
+  return Buffer.compare(withheld, bytes) === 0 ? undefined : withheld;
 }
 
 function withholdStep(step: HistoryEntry): void {

@@ -25,6 +25,8 @@ import { amendResult, resultEventId } from './amend-result.ts';
 const RUNS_AT_ONCE = 20;
 /** Maximum number of entries that are rewritten in one transaction; low, because reviews wait for the transaction. */
 const ENTRIES_AT_ONCE = 64;
+/** Time after which a run that could not be purged is retried. */
+const RETRY_AFTER_MS = 60_000;
 /** Maximum number of calls whose decisions and approvals are rewritten in one transaction. */
 const CALLS_AT_ONCE = 64;
 
@@ -34,28 +36,66 @@ const CALLS_AT_ONCE = 64;
  * states, totals and the audit record remain. After a crash, the run is purged again.
  */
 export class RunPurger {
-  readonly #context: SupervisorContext;
-  #afterWhole: PurgePosition = FIRST_TO_PURGE;
-  #afterPartial: PurgePosition = FIRST_TO_PURGE;
+  readonly #whole: PurgeQueue;
+  readonly #partial: PurgeQueue;
 
   constructor(context: SupervisorContext) {
-    this.#context = context;
+    this.#whole = new PurgeQueue(context, runsToPurge, purgeWholeRun);
+    this.#partial = new PurgeQueue(context, runsWithAgentsToPurge, purgeAgents);
   }
 
-  /**
-   * Purges the next runs. A run that cannot be purged is retried after all others, because it must not block later
-   * runs.
-   */
+  /** Purges the next runs of each kind. */
+  async sweep(): Promise<void> {
+    await this.#whole.sweep();
+    await this.#partial.sweep();
+  }
+}
+
+/**
+ * Purges runs page by page. A run that cannot be purged does not block later runs, and is retried after
+ * {@link RETRY_AFTER_MS}, because a failed purge has read all rows of the run.
+ */
+class PurgeQueue {
+  readonly #context: SupervisorContext;
+  readonly #find: typeof runsToPurge;
+  readonly #purge: typeof purgeWholeRun;
+  #after: PurgePosition = FIRST_TO_PURGE;
+  /** When the runs that could not be purged are retried, by tenant and id, on the monotonic clock. */
+  readonly #retryAt = new Map<string, number>();
+
+  constructor(context: SupervisorContext, find: typeof runsToPurge, purge: typeof purgeWholeRun) {
+    this.#context = context;
+    this.#find = find;
+    this.#purge = purge;
+  }
+
+  /** Purges the next page of runs. */
   async sweep(): Promise<void> {
     const { store, clock, config } = this.#context;
     const endedBy = new Date(clock.now().getTime() - config.purgeAfterMs);
-    const limits = { endedBy, limit: RUNS_AT_ONCE };
-    const whole = await runsToPurge(store.db, { ...limits, after: this.#afterWhole });
-    this.#afterWhole = positionAfter(whole);
-    await purgeEach(this.#context, whole, purgeWholeRun);
-    const partial = await runsWithAgentsToPurge(store.db, { ...limits, after: this.#afterPartial });
-    this.#afterPartial = positionAfter(partial);
-    await purgeEach(this.#context, partial, purgeAgents);
+    const page = { endedBy, after: this.#after, limit: RUNS_AT_ONCE };
+    const runs = await this.#find(store.db, page);
+    this.#after = positionAfter(runs);
+    this.#forgetDue();
+    for (const run of runs) {
+      if (!this.#retryAt.has(nameOf(run))) await this.#purgeOne(run);
+    }
+  }
+
+  async #purgeOne(run: RunRow): Promise<void> {
+    const { telemetry, clock } = this.#context;
+    try {
+      await this.#purge(this.#context, run);
+    } catch (error) {
+      const { tenant, run_id } = run;
+      telemetry.log.error({ err: error, tenant, run_id }, 'failed to purge a run');
+      this.#retryAt.set(nameOf(run), clock.monotonicMs() + RETRY_AFTER_MS);
+    }
+  }
+
+  #forgetDue(): void {
+    const now = this.#context.clock.monotonicMs();
+    for (const [name, at] of this.#retryAt) if (at <= now) this.#retryAt.delete(name);
   }
 }
 
@@ -67,20 +107,8 @@ function positionAfter(page: readonly RunRow[]): PurgePosition {
   return { tenant, run_id, ended_at };
 }
 
-/** Purges all runs even after an error. */
-async function purgeEach(
-  context: SupervisorContext,
-  runs: readonly RunRow[],
-  purge: (context: SupervisorContext, run: RunRow) => Promise<void>,
-): Promise<void> {
-  for (const run of runs) {
-    try {
-      await purge(context, run);
-    } catch (error) {
-      const { tenant, run_id } = run;
-      context.telemetry.log.error({ err: error, tenant, run_id }, 'failed to purge a run');
-    }
-  }
+function nameOf({ tenant, run_id: runId }: RunRow): string {
+  return `${tenant}/${runId}`;
 }
 
 /** Deletes the content of a run and of all its agents. */

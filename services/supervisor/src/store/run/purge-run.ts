@@ -141,7 +141,8 @@ export async function purgeCalls(
   const ofRun = { tenant: key.tenant, run_id: key.runId };
   const page = await trx
     .selectFrom('decisions')
-    .select(['instance', 'call_id', 'action', 'revised_action', 'executed_action'])
+    .select(['instance', 'call_id', 'raw_text', 'action', 'revised_action', 'executed_action'])
+    .select(['facts_before', 'facts_after'])
     .where(({ and }) => and(ofRun))
     .where((row) =>
       row(row.refTuple('instance', 'call_id'), '>', row.tuple(after.instance, after.call_id)),
@@ -151,19 +152,18 @@ export async function purgeCalls(
     .limit(limit)
     .execute();
   const concerned = page.filter(({ instance }) => agents?.has(instance) ?? true);
-  for (const { instance, call_id: callId, ...actions } of concerned) {
-    await saveDecision(
-      trx,
-      { ...key, instance, callId },
-      {
-        raw_text: null,
-        action: withheldJson(actions.action),
-        revised_action: withheldJson(actions.revised_action),
-        executed_action: withheldJson(actions.executed_action),
-        facts_before: null,
-        facts_after: null,
-      },
-    );
+  for (const { instance, call_id: callId, ...content } of concerned) {
+    const withheld = {
+      raw_text: null,
+      action: withheldJson(content.action),
+      revised_action: withheldJson(content.revised_action),
+      executed_action: withheldJson(content.executed_action),
+      facts_before: null,
+      facts_after: null,
+    };
+    if (differs(withheld, content)) {
+      await saveDecision(trx, { ...key, instance, callId }, withheld);
+    }
   }
   const byAgent = Map.groupBy(concerned, ({ instance }) => instance);
   for (const [instance, calls] of byAgent) {
@@ -185,23 +185,31 @@ async function purgeApprovals(
 ): Promise<void> {
   const approvals = await trx
     .selectFrom('approvals')
-    .select(['approval_id', 'state', 'action', 'executed_action', 'basis'])
+    .select(['approval_id', 'state', 'action', 'executed_action', 'comment', 'basis'])
     .where(({ and }) => and({ tenant, run_id: runId, instance }))
     .where('call_id', 'in', callIds)
     .execute();
-  for (const { approval_id, state, action, executed_action, basis } of approvals) {
+  for (const { approval_id, state, ...content } of approvals) {
+    const { action, executed_action, basis } = content;
+    const withheld = {
+      action: withheldJson(action) ?? action,
+      executed_action: withheldJson(executed_action),
+      comment: null,
+      // The basis of a withdrawn approval records whether the agent withdrew it.
+      basis: state === 'withdrawn' ? basis : null,
+    };
+    if (!differs(withheld, content)) continue;
     await trx
       .updateTable('approvals')
-      .set({
-        action: withheldJson(action) ?? action,
-        executed_action: withheldJson(executed_action),
-        comment: null,
-        // The basis of a withdrawn approval records whether the agent withdrew it.
-        basis: state === 'withdrawn' ? basis : null,
-      })
+      .set(withheld)
       .where('approval_id', '=', approval_id)
       .execute();
   }
+}
+
+/** Whether a row still has content: after a failed purge, the repeated purge must not rewrite all rows (CO-2). */
+function differs<T extends object>(withheld: T, content: T): boolean {
+  return (Object.keys(withheld) as (keyof T)[]).some((name) => withheld[name] !== content[name]);
 }
 
 /** Deletes the content of the receipts of a run, or of one agent. */
