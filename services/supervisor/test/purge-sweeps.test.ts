@@ -17,6 +17,8 @@ const AT = new Date('2026-01-01T00:00:00Z');
 const RUNS_AT_ONCE = 20;
 /** Time after which a run that cannot be purged is retried. */
 const RETRY_MS = 60_000;
+/** Time after which the sweeps start again at the first run, even if more runs follow. */
+const PASS_MS = 600_000;
 /** Decisions whose content one transaction deletes. */
 const CALLS_AT_ONCE = 64;
 
@@ -162,6 +164,43 @@ it.each([HistoryRetention.RUN, HistoryRetention.PERMANENT])(
     clock.advance(1);
     await purger.sweep();
     expect(logged).toEqual(['run-1', 'run-1']);
+  },
+);
+
+it.each([HistoryRetention.RUN, HistoryRetention.PERMANENT])(
+  'retries a run that cannot be purged although every sweep finds more runs than it reads (SUP-4): %s',
+  async (retention) => {
+    const store = await openStore();
+    let ended = 0;
+    const endMore = async (count: number) => {
+      for (const last = ended + count; ended < last; ended += 1) {
+        const endedAt = new Date(AT.getTime() + ended);
+        const isBroken = ended === 0;
+        const runId = `run-${100 + ended}`;
+        await insertEnded(store, { runId, retention, endedAt, ...(isBroken && { result: '{' }) });
+      }
+    };
+    const isPurged = async () => {
+      const { purge_pending } = await store.db
+        .selectFrom('agents')
+        .select('purge_pending')
+        .where('run_id', '=', 'run-100')
+        .where('instance', '=', 'child')
+        .executeTakeFirstOrThrow();
+      return purge_pending === null;
+    };
+    const purger = purgerOf(store);
+    await endMore(2 * RUNS_AT_ONCE);
+    await purger.sweep();
+    await store.transaction((trx) => trx.updateTable('runs').set({ result: null }).execute());
+    await endMore(RUNS_AT_ONCE);
+    await purger.sweep();
+    clock.advance(PASS_MS);
+    await endMore(RUNS_AT_ONCE);
+    await purger.sweep();
+    expect(await isPurged()).toBe(false);
+    await purger.sweep();
+    expect(await isPurged()).toBe(true);
   },
 );
 

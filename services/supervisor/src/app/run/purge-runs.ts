@@ -27,6 +27,11 @@ const RUNS_AT_ONCE = 20;
 const ENTRIES_AT_ONCE = 64;
 /** Time after which a run that could not be purged is retried. */
 const RETRY_AFTER_MS = 60_000;
+/**
+ * Time after which the sweeps start again at the first run, even if more runs follow; long, so that they also reach the
+ * runs behind thousands of runs that cannot be purged.
+ */
+const PASS_MS = 600_000;
 /** Maximum number of calls whose decisions and approvals are rewritten in one transaction. */
 const CALLS_AT_ONCE = 64;
 
@@ -52,14 +57,16 @@ export class RunPurger {
 }
 
 /**
- * Purges runs page by page. A run that cannot be purged does not block later runs, and is retried after
- * {@link RETRY_AFTER_MS}, because a failed purge has read all rows of the run.
+ * Purges runs page by page, from the first run to the last and then again. A run that cannot be purged does not block
+ * later runs, and is not retried before {@link RETRY_AFTER_MS}, because a failed purge has read all rows of the run.
  */
 class PurgeQueue {
   readonly #context: SupervisorContext;
   readonly #find: typeof runsToPurge;
   readonly #purge: typeof purgeWholeRun;
   #after: PurgePosition = FIRST_TO_PURGE;
+  /** When the first page of the current pass was read, on the monotonic clock. */
+  #passSince = 0;
   /** When the runs that could not be purged are retried, by tenant and id, on the monotonic clock. */
   readonly #retryAt = new Map<string, number>();
 
@@ -73,9 +80,13 @@ class PurgeQueue {
   async sweep(): Promise<void> {
     const { store, clock, config } = this.#context;
     const endedBy = new Date(clock.now().getTime() - config.purgeAfterMs);
+    const now = clock.monotonicMs();
+    if (this.#after === FIRST_TO_PURGE) this.#passSince = now;
     const page = { endedBy, after: this.#after, limit: RUNS_AT_ONCE };
     const runs = await this.#find(store.db, page);
-    this.#after = positionAfter(runs);
+    // While runs end as fast as they are purged, every page is full. Failed runs must be retried also then.
+    const isOver = now - this.#passSince >= PASS_MS;
+    this.#after = isOver ? FIRST_TO_PURGE : positionAfter(runs);
     this.#forgetDue();
     for (const run of runs) {
       if (!this.#retryAt.has(nameOf(run))) await this.#purgeOne(run);
