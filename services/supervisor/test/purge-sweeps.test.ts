@@ -1,4 +1,5 @@
 import { HistoryRetention, ManualClock, sha256Hex } from '@writ/kernel';
+import { testStore } from '@writ/testing/postgres';
 import { expect, it, onTestFinished } from 'vitest';
 import { loadAgents } from '../src/app/definitions/agents-file.ts';
 import { RunPurger } from '../src/app/run/purge-runs.ts';
@@ -25,7 +26,8 @@ const CALLS_AT_ONCE = 64;
 const clock = new ManualClock(new Date(AT.getTime() + 3_600_000));
 
 async function openStore(): Promise<SupervisorStore> {
-  const store = await openSupervisorStore({ dialect: 'sqlite', file: ':memory:' }, () => undefined);
+  const location = testStore({ dialect: 'sqlite', file: ':memory:' });
+  const store = await openSupervisorStore(location, () => undefined);
   onTestFinished(() => store.close());
   return store;
 }
