@@ -206,35 +206,68 @@ it.each([HistoryRetention.RUN, HistoryRetention.PERMANENT])(
   },
 );
 
-it.each([
+const MANY_DECISIONS = [
   ['of a run', HistoryRetention.RUN, 0],
   ['of an agent', HistoryRetention.PERMANENT, 300],
-] as const)(
+] as const;
+
+/** Inserts an ended run with 300 decisions of each of its two agents. */
+async function insertManyDecisions(
+  store: SupervisorStore,
+  retention: HistoryRetention,
+): Promise<void> {
+  await insertEnded(store, { runId: 'run-1', retention });
+  await store.transaction(async (trx) => {
+    for (const instance of ['agent', 'child']) {
+      for (let n = 1; n <= 300; n += 1) {
+        await insertDecision(trx, decisionRow('run-1', instance, n));
+      }
+    }
+  });
+}
+
+/** The number of decisions with content. */
+async function remainingIn(store: SupervisorStore): Promise<number> {
+  const rows = await store.db.selectFrom('decisions').selectAll().execute();
+  return rows.filter((row) => JSON.stringify(row).includes('-content')).length;
+}
+
+it.each(MANY_DECISIONS)(
   'deletes the content of many decisions %s in several transactions (SUP-4, CO-2)',
   async (_what, retention, kept) => {
     const store = await openStore();
-    await insertEnded(store, { runId: 'run-1', retention });
-    await store.transaction(async (trx) => {
-      for (const instance of ['agent', 'child']) {
-        for (let n = 1; n <= 300; n += 1) {
-          await insertDecision(trx, decisionRow('run-1', instance, n));
-        }
-      }
-    });
-    const remaining = async (): Promise<number> => {
-      const rows = await store.db.selectFrom('decisions').selectAll().execute();
-      return rows.filter((row) => JSON.stringify(row).includes('-content')).length;
-    };
+    await insertManyDecisions(store, retention);
     const removed: number[] = [];
     const transaction: SupervisorStore['transaction'] = async (work, options) => {
-      const before = await remaining();
+      const before = await remainingIn(store);
       const answer = await store.transaction(work, options);
-      removed.push(before - (await remaining()));
+      removed.push(before - (await remainingIn(store)));
       return answer;
     };
-    expect(await remaining()).toBe(600);
+    expect(await remainingIn(store)).toBe(600);
     await purgerOf({ db: store.db, transaction }).sweep();
-    expect(await remaining()).toBe(kept);
+    expect(await remainingIn(store)).toBe(kept);
     expect(Math.max(...removed)).toBeLessThanOrEqual(CALLS_AT_ONCE);
+  },
+);
+
+it.each(MANY_DECISIONS)(
+  'completes the purge %s that ended between two pages of decisions (SUP-4)',
+  async (_what, retention, kept) => {
+    const store = await openStore();
+    await insertManyDecisions(store, retention);
+    // The transaction after the first one that deleted content of decisions fails.
+    const transaction: SupervisorStore['transaction'] = async (work, options) => {
+      if ((await remainingIn(store)) < 600) throw new Error('The process ends here.');
+      return await store.transaction(work, options);
+    };
+    const logged: unknown[] = [];
+    await purgerOf({ db: store.db, transaction }, logged).sweep();
+    expect(logged).toEqual(['run-1']);
+    const remaining = await remainingIn(store);
+    expect(remaining).toBeLessThan(600);
+    expect(remaining).toBeGreaterThanOrEqual(600 - CALLS_AT_ONCE);
+    await purgerOf(store).sweep();
+    expect(await remainingIn(store)).toBe(kept);
   },
 );

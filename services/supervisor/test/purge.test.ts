@@ -258,7 +258,6 @@ describe('a run without retention', () => {
     for (const [statement, remaining] of [
       ['update "timeline"', /Answer-content/],
       ['update "decisions"', /Reason-content/],
-      ['update "approvals"', /Reason-content/],
       ['update "receipts"', /User-content/],
       ['delete from "facts"', /User-content/],
     ] as const) {
