@@ -1,7 +1,12 @@
 import { once } from 'node:events';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import {
+  ResolvedOutcome,
+  ToolGatewayService,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -201,11 +206,9 @@ describe('a run without retention', () => {
     const transaction: SupervisorStore['transaction'] = async (work, options) =>
       await secondStore.transaction(async (trx) => {
         const update = vi.spyOn(trx, 'updateTable');
-        try {
-          return await work(trx);
-        } finally {
-          for (const [table] of update.mock.calls) updated.add(table);
-        }
+        const answer = await work(trx);
+        for (const [table] of update.mock.calls) updated.add(table);
+        return answer;
       }, options);
     const error = vi.fn();
     const config = { purgeAfterMs: 0 };
@@ -223,6 +226,68 @@ describe('a run without retention', () => {
     await setResult(result ?? '');
     await sweep();
     await secondStore.close();
+    expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
+  });
+
+  /**
+   * Ends a run with a call whose outcome a person resolved, but whose approval does not contain the request of the
+   * person, as after a crash. Returns its agent and a function that repeats the request.
+   */
+  const resolvedRun = async (requestId: string) => {
+    const agent = await startedRun(HistoryRetention.NONE, requestId);
+    const receipts = [await agent.execute('op-1', LOOK_UP, {})];
+    const paid = await agent.propose('op-2', refund(250), { receipts });
+    const stopReason = 'outcome_unknown:issue_refund';
+    const unknown = { status: CallStatus.UNKNOWN, stopReason };
+    await harness.report(await agent.receipt(paid, {}, unknown));
+    const { runId } = agent.scope;
+    const { approvals } = await harness.approvals().listApprovals({ runId });
+    const approvalId = approvals[0]?.approvalId ?? '';
+    const more = { revision: 2, resolvedBy: 'dora' };
+    const receipt = await agent.receipt(paid, { status: 'ok' }, more);
+    await harness.report(receipt);
+    await agent.propose('op-3', finalText('Answer-content'));
+    await harness.ended(agent);
+    const { resolveOutcome } = ToolGatewayService.method;
+    harness.supervisor.fakes.answer(resolveOutcome, () => ({ receipt }));
+    const value = { outcome: ResolvedOutcome.DONE, resultJson: '{}' };
+    const repeat = async () => {
+      const { approval } = await harness.approvals('dora').decideApproval({
+        approvalId,
+        requestId: `d-${requestId}`,
+        answer: { case: 'resolve', value },
+        comment: 'Comment-content',
+      });
+      return approval?.humanApproval;
+    };
+    return { agent, repeat };
+  };
+
+  it('stores no comment of a resolution that is repeated after its purge (SUP-4, TG-5)', async () => {
+    const { agent, repeat } = await resolvedRun('resolved');
+    clock.advance(30_000);
+    await expect.poll(async () => (await runOf(agent)).purgeTime, { interval: 5 }).toBeDefined();
+    const answer = await repeat();
+    expect(answer).toMatchObject({ approved: true, decidedBy: 'dora', comment: '' });
+    expect(await repeat()).toEqual(answer);
+    expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
+  });
+
+  it('is purged completely even if a resolution is repeated during the purge (SUP-4, TG-5)', async () => {
+    const { agent, repeat } = await resolvedRun('resolved-late');
+    const secondStore = await openSecondStore(harness.supervisor);
+    let transactions = 0;
+    const transaction: SupervisorStore['transaction'] = async (work, options) => {
+      transactions += 1;
+      // Before the last transaction of the purge.
+      if (transactions === 3) expect(await repeat()).toMatchObject({ comment: 'Comment-content' });
+      return await secondStore.transaction(work, options);
+    };
+    const config = { purgeAfterMs: 0 };
+    const parts = { store: { db: secondStore.db, transaction }, clock, config };
+    await new RunPurger(parts as unknown as SupervisorContext).sweep();
+    await secondStore.close();
+    expect(transactions).toBe(3);
     expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
   });
 

@@ -2,10 +2,13 @@ import { readReceipt } from '@writ/identity';
 import { derivedId, InternalError } from '@writ/kernel';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
+import { isPurged, loadAgent } from '../../store/agent/agents.ts';
 import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
 import { isRecorded, rememberRequest, requestsOf } from '../../store/requests.ts';
 import { callKeyOf } from '../../store/review/decisions.ts';
+import { loadRun } from '../../store/run/runs.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
 import { recordReceipt } from '../review/record-receipt.ts';
 import {
@@ -63,7 +66,11 @@ export async function resolveOutcome(
     const settled = await loadApproval(trx, tenant, approvalId);
     // The resolution of another person may have reached the gateway first; the gateway keeps the first resolution.
     if (settled.decided_by !== subject || settled.request_id !== null) return settled;
-    const own = { request_id: requestId, request_digest: digest, comment };
+    const own = {
+      request_id: requestId,
+      request_digest: digest,
+      comment: (await isContentPurged(trx, settled)) ? null : comment,
+    };
     await rememberRequest(trx, asked, at);
     await saveApproval(trx, settled, own);
     return { ...settled, ...own };
@@ -74,4 +81,14 @@ export async function resolveOutcome(
   });
   if (isRepeat(row, request)) return { row };
   throw alreadyDecided(row);
+}
+
+/** Whether the content of the run or of the agent was deleted, so that a comment must not be stored (SUP-4). */
+async function isContentPurged(
+  trx: SupervisorTransaction,
+  approval: ApprovalRow,
+): Promise<boolean> {
+  const key = callKeyOf(approval);
+  const run = await loadRun(trx, key);
+  return run.purged_at !== null || isPurged(await loadAgent(trx, key));
 }

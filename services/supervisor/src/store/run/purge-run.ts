@@ -82,11 +82,13 @@ export async function runsWithAgentsToPurge(
 
 /**
  * Deletes the content of a run's rows except its timeline, decisions and approvals: goal, answers, observations, facts.
- * Ids, digests, names, states and totals remain (SUP-4).
+ * Also deletes the comments of approvals that were stored after {@link purgeCalls}. Ids, digests, names, states and
+ * totals remain (SUP-4).
  */
 export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   const key: RunKey = { tenant: run.tenant, runId: run.run_id };
   await purgeReceipts(trx, key);
+  await purgeComments(trx, key);
   await purgeAgents(trx, key);
   await deleteFacts(trx, key);
   await saveRun(trx, key, {
@@ -108,6 +110,7 @@ export async function purgeAgent(
   isParentKept: boolean,
 ): Promise<void> {
   await purgeReceipts(trx, keyOf(agent));
+  await purgeComments(trx, keyOf(agent));
   await saveAgent(trx, keyOf(agent), {
     ...(!isParentKept && { ending_answer: null }),
     ending_detail: null,
@@ -221,6 +224,19 @@ async function purgeReceipts(
     .updateTable('receipts')
     .set({ claims: '{}', observation: null })
     .where(({ and }) => and(omitUndefined({ tenant, run_id: runId, instance })))
+    .execute();
+}
+
+/** Deletes the comments of the approvals of a run, or of one agent. */
+async function purgeComments(
+  trx: SupervisorTransaction,
+  { tenant, runId, instance }: RunKey & { readonly instance?: string },
+): Promise<void> {
+  await trx
+    .updateTable('approvals')
+    .set({ comment: null })
+    .where(({ and }) => and(omitUndefined({ tenant, run_id: runId, instance })))
+    .where('comment', 'is not', null)
     .execute();
 }
 
