@@ -10,11 +10,16 @@ export {
   type SlotUser,
 } from './call-slots/slot-share.ts';
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
-export { readMarker, type StoreMarker, writeMarker } from './marks/marker-file.ts';
 export {
+  readMarker,
+  readMarkerAndOrder,
+  type StoreMarker,
+  writeMarker,
+} from './marks/marker-file.ts';
+export {
+  includesOrder,
   type RecoveryOrder,
   readRecoveryOrder,
-  removeRecoveryOrder,
   writeRecoveryOrder,
 } from './marks/recovery-order.ts';
 export { isBehind } from './marks/refuse-behind.ts';

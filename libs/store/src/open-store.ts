@@ -1,5 +1,4 @@
-import { readMarker, type StoreMarker } from './marks/marker-file.ts';
-import { readRecoveryOrder } from './marks/recovery-order.ts';
+import { readMarkerAndOrder, type StoreMarker } from './marks/marker-file.ts';
 import { openPostgresStore } from './postgres/postgres-store.ts';
 import { openSqliteStore, type StoreOptions } from './sqlite/sqlite-store.ts';
 import type { MarkerLocation, Store, StoreLocation } from './store.ts';
@@ -33,8 +32,6 @@ export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB
 
 /** The mark that the store must have reached; undefined if there is no marker, or a recovery order permits any state. */
 function requiredMark({ file }: MarkerLocation): StoreMarker | undefined {
-  // Read first: a replica that carries out the order writes the marker before it removes the order.
-  const order = readRecoveryOrder(file);
-  const marker = readMarker(file);
-  return order === undefined ? marker : undefined;
+  const { seen, order } = readMarkerAndOrder(file);
+  return order === undefined ? seen : undefined;
 }

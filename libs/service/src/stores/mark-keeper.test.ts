@@ -154,17 +154,57 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
     await close();
     const after = readMarker(at.marker.file);
-    expect(readRecoveryOrder(at.marker.file)).toBeUndefined();
+    expect(after?.recovered).toEqual([order]);
     expect(after?.generation).not.toBe(seen.generation);
     expect(after?.mark).toBeGreaterThan(seen.mark);
     await use(at);
     // After a crash between the recovery and the write of its marker, the order is carried out again.
     await writeMarker(at.marker.file, seen);
-    await writeRecoveryOrder(at.marker.file, order);
     await use(at);
-    // After a crash between the write of the marker and the removal of the order, too.
-    await writeRecoveryOrder(at.marker.file, order);
+    expect(readMarker(at.marker.file)?.recovered).toEqual([order]);
+  });
+
+  it('is refused after it went back in time if each recovery order was carried out (BD-4)', async () => {
+    const at = await location(place);
     await use(at);
+    const first = { haltId: 'hlt_1', orderedAt: '2026-01-01T00:00:00.000Z' };
+    // Both orders have the same halt.
+    const second = { ...first, orderedAt: '2026-01-02T00:00:00.000Z' };
+    for (const order of [first, second]) {
+      await writeRecoveryOrder(at.marker.file, order);
+      const { keeper, close } = await open(at);
+      const onRecovery = vi.fn(async () => undefined);
+      await keeper.open(onRecovery);
+      expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
+      await close();
+    }
+    const { keeper, close } = await open(at);
+    const onRecovery = vi.fn(async () => undefined);
+    await keeper.open(onRecovery);
+    expect(onRecovery).not.toHaveBeenCalled();
+    await close();
+    await setBack(at, 1);
+    // A copy of the folder of the marker can contain an earlier order.
+    for (const order of [second, first]) {
+      await writeRecoveryOrder(at.marker.file, order);
+      await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
+    }
+  });
+
+  it('is refused after a recovery by another replica that shares its marker (BD-4)', async () => {
+    const at = await location(place);
+    await use(at);
+    const running = await open(at);
+    await running.keeper.open();
+    const order = { haltId: 'hlt_1', orderedAt: '2026-01-01T00:00:00.000Z' };
+    await writeRecoveryOrder(at.marker.file, order);
+    // The running service has read no order, and replaces the marker of the service that carried it out.
+    await use(at);
+    await write(running.store);
+    await running.close();
+    expect(readMarker(at.marker.file)?.recovered).toEqual([order]);
+    await setBack(at, 1);
+    await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
   });
 
   it('keeps a recovery order that is written while the store is in use, until the next start (BD-4)', async () => {

@@ -1,12 +1,12 @@
 import { type Clock, isWritError } from '@writ/kernel';
 import {
   advanceMark,
+  includesOrder,
   isBehind,
   type MarkerLocation,
   type RecoveryOrder,
   readMarker,
-  readRecoveryOrder,
-  removeRecoveryOrder,
+  readMarkerAndOrder,
   type Store,
   type StoreMark,
   type StoreMarker,
@@ -36,6 +36,7 @@ export class MarkKeeper<DB> {
   readonly #parts: MarkKeeperParts;
   readonly #store: Store<DB>;
   #last: StoreMark | undefined;
+  #recovered: readonly RecoveryOrder[] = [];
   /** The commits of the store that the last mark covers. */
   #commits = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -60,8 +61,7 @@ export class MarkKeeper<DB> {
   ): Promise<void> {
     const { location, log } = this.#parts;
     const { commits } = this.#store;
-    const order = readRecoveryOrder(location.file);
-    const seen = readMarker(location.file);
+    const { seen, order } = readMarkerAndOrder(location.file);
     const mark = await advanceMark(this.#store, async (found, trx) => {
       if (order === undefined) return next(found);
       await onRecovery(trx, order);
@@ -73,7 +73,8 @@ export class MarkKeeper<DB> {
     if (order !== undefined) {
       log.warn({ halt_id: order.haltId, mark: mark.mark }, 'continuing with a recovered database');
     }
-    await this.#write(mark, order);
+    this.#recovered = [...(seen?.recovered ?? []), ...(order === undefined ? [] : [order])];
+    await this.#write(mark);
     this.#commits = commits;
   }
 
@@ -136,17 +137,17 @@ export class MarkKeeper<DB> {
   }
 
   /**
-   * Writes the marker, and then removes the order that was carried out. An order that is given while the service runs is
+   * Writes the marker with the recovery orders that were carried out. An order that is given while the service runs is
    * carried out at its next start.
    */
-  async #write({ generation, mark }: StoreMark, carriedOut?: RecoveryOrder): Promise<void> {
+  async #write({ generation, mark }: StoreMark): Promise<void> {
     const { service, label: store, location, log, clock } = this.#parts;
     this.#last = { generation, mark };
     const seenAt = clock.now().toISOString();
     const marker: StoreMarker = { service, store, generation, mark, seenAt };
     try {
-      await writeMarker(location.file, marker);
-      if (carriedOut !== undefined) removeRecoveryOrder(location.file, carriedOut);
+      const recovered = this.#allRecovered();
+      await writeMarker(location.file, recovered.length === 0 ? marker : { ...marker, recovered });
       this.#isUnwritable = false;
     } catch (error) {
       if (this.#isUnwritable) return;
@@ -156,6 +157,13 @@ export class MarkKeeper<DB> {
         'store marker cannot be written; a database that goes back in time is not detected at the next start',
       );
     }
+  }
+
+  /** The orders that this replica knows or has carried out, and those of replicas that share the marker. */
+  #allRecovered(): readonly RecoveryOrder[] {
+    const others = readMarker(this.#parts.location.file)?.recovered ?? [];
+    const known = this.#recovered;
+    return [...known, ...others.filter((order) => !includesOrder(known, order))];
   }
 }
 

@@ -1,5 +1,11 @@
 import { InvalidRequestError, isJsonObject, type JsonValue } from '@writ/kernel';
 import { readJsonFile, replaceJsonFile } from './json-file.ts';
+import {
+  includesOrder,
+  type RecoveryOrder,
+  readRecoveryOrder,
+  recoveryOrderFrom,
+} from './recovery-order.ts';
 import type { StoreMark } from './store-mark.ts';
 
 /** The latest mark of a database that its service recorded. */
@@ -9,6 +15,11 @@ export interface StoreMarker extends StoreMark {
   readonly store: string;
   /** When the mark was recorded. */
   readonly seenAt: string;
+  /**
+   * The recovery orders that were carried out; undefined if there are none. The file of an order remains, and a copy of
+   * the folder can contain an earlier one.
+   */
+  readonly recovered?: readonly RecoveryOrder[];
 }
 
 /**
@@ -19,6 +30,21 @@ export function readMarker(file: string): StoreMarker | undefined {
   return readJsonFile(file, markerFrom, unreadable);
 }
 
+/**
+ * Reads a marker, and the recovery order for its store unless the order was carried out.
+ * @throws InvalidRequestError INVALID_FILE
+ */
+export function readMarkerAndOrder(file: string): {
+  readonly seen: StoreMarker | undefined;
+  readonly order: RecoveryOrder | undefined;
+} {
+  // Read before the marker: a replica that carries out the order then writes the marker.
+  const order = readRecoveryOrder(file);
+  const seen = readMarker(file);
+  const isPending = order !== undefined && !includesOrder(seen?.recovered ?? [], order);
+  return { seen, order: isPending ? order : undefined };
+}
+
 /** Replaces a marker atomically. The marker keeps its owner if root replaces it. */
 export async function writeMarker(file: string, marker: StoreMarker): Promise<void> {
   // The rename is not synced: if a power failure reverts it, the marker is older than the store, never newer.
@@ -27,11 +53,15 @@ export async function writeMarker(file: string, marker: StoreMarker): Promise<vo
 
 function markerFrom(value: JsonValue | undefined): StoreMarker | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { service, store, generation, mark, seenAt } = value;
+  const { service, store, generation, mark, seenAt, recovered } = value;
   if (typeof service !== 'string' || typeof store !== 'string') return undefined;
   if (typeof generation !== 'string' || typeof seenAt !== 'string') return undefined;
   if (typeof mark !== 'number' || !Number.isSafeInteger(mark)) return undefined;
-  return { service, store, generation, mark, seenAt };
+  const seen = { service, store, generation, mark, seenAt };
+  if (recovered === undefined) return seen;
+  if (!Array.isArray(recovered)) return undefined;
+  const orders = recovered.map(recoveryOrderFrom).filter((order) => order !== undefined);
+  return orders.length === recovered.length ? { ...seen, recovered: orders } : undefined;
 }
 
 function unreadable(file: string, cause?: unknown): InvalidRequestError {

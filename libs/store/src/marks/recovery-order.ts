@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { InvalidRequestError, isJsonObject, type JsonValue } from '@writ/kernel';
 import { readJsonFile, replaceJsonFile } from './json-file.ts';
@@ -12,37 +11,39 @@ export interface RecoveryOrder {
 }
 
 /**
- * Reads the order for the store of a marker; undefined if there is none.
+ * Reads the latest order for the store of a marker, which may have been carried out; undefined if there is none.
  * @throws InvalidRequestError INVALID_FILE
  */
 export function readRecoveryOrder(marker: string): RecoveryOrder | undefined {
-  return readJsonFile(orderFile(marker), orderFrom, unreadable);
+  return readJsonFile(orderFile(marker), recoveryOrderFrom, unreadable);
 }
 
 /**
- * Writes an order for the store of a marker; replaces an order that has not been carried out yet. An order of root
- * belongs to the owner of the marker.
+ * Writes an order for the store of a marker; replaces an earlier order, even if it was not carried out. An order of
+ * root belongs to the owner of the marker.
  */
 export async function writeRecoveryOrder(marker: string, order: RecoveryOrder): Promise<void> {
   await replaceJsonFile(orderFile(marker), order, marker);
 }
 
-/** Removes an order that was carried out, unless a later order has replaced it. */
-export function removeRecoveryOrder(marker: string, { haltId, orderedAt }: RecoveryOrder): void {
-  const current = readRecoveryOrder(marker);
-  if (current?.haltId !== haltId || current.orderedAt !== orderedAt) return;
-  rmSync(orderFile(marker), { force: true });
+/** Returns whether `order` is one of `orders`. An operator can order two recoveries with the same halt. */
+export function includesOrder(orders: readonly RecoveryOrder[], order: RecoveryOrder): boolean {
+  const { haltId, orderedAt } = order;
+  return orders.some((other) => other.haltId === haltId && other.orderedAt === orderedAt);
 }
 
 /**
- * The order is in a file of its own, because a running service replaces its marker at any time. The name ends like that
- * of the marker, so that a backup without markers contains no orders.
+ * The order is in a file of its own, because a running service replaces its marker at any time. The service does not
+ * remove an order that it has carried out: it could remove a later order, which replaces the file at any time. The
+ * marker lists the orders that were carried out. The name ends like that of the marker, so that a backup without markers
+ * contains no orders.
  */
 function orderFile(marker: string): string {
   return join(dirname(marker), `recovery.${basename(marker)}`);
 }
 
-function orderFrom(value: JsonValue | undefined): RecoveryOrder | undefined {
+/** Parses an order; undefined if it is invalid. */
+export function recoveryOrderFrom(value: JsonValue | undefined): RecoveryOrder | undefined {
   if (!isJsonObject(value)) return undefined;
   const { haltId, orderedAt } = value;
   if (typeof haltId !== 'string' || typeof orderedAt !== 'string') return undefined;
