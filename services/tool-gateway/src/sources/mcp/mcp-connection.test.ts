@@ -193,13 +193,11 @@ describe('the connection to an MCP server (TG-6)', () => {
     const streams: ServerResponse[] = [];
     const { url, names } = await serveAnswers(
       ({ name, response }) => {
-        // The response to the call is an interrupted stream, which the client tries to resume.
-        if (name === 'slow') response.writeHead(200, EVENTS).end('id: 1\nretry: 1\ndata:\n\n');
-        return name === 'slow';
+        if (name === 'reject') response.writeHead(404).end();
+        return ['reject', 'slow'].includes(name);
       },
       {
         stream: (response) => {
-          if (streams.length > 0) return response.writeHead(503).end();
           streams.push(response);
           return response.writeHead(200, EVENTS).flushHeaders();
         },
@@ -212,10 +210,62 @@ describe('the connection to an MCP server (TG-6)', () => {
     const cancelled = new AbortController();
     const { signal } = cancelled;
     const slow = source.invoke(toolInvocation('odd__slow', { signal }));
-    await expect.poll(() => names.filter((name) => name === CONNECT).length).toBe(2);
+    await expect.poll(() => names).toContain('slow');
+    expect(await source.invoke(toolInvocation('odd__reject'))).toEqual(REJECTED);
+    await expect.poll(() => streams.length).toBe(2);
     expect(notifications?.destroyed).toBe(false);
     cancelled.abort();
     expect(await slow).toEqual({ kind: 'lost', message: 'odd__slow was cancelled.' });
     await expect.poll(() => notifications?.destroyed).toBe(true);
   });
+
+  it.each([
+    ['ends', (response: ServerResponse) => response.end()],
+    ['breaks', (response: ServerResponse) => response.destroy()],
+    [
+      'cannot be resumed',
+      // The client tries twice to open a stream that continues after the event.
+      (response: ServerResponse) => response.end('id: 1\nretry: 1\ndata:\n\n'),
+    ],
+  ])(
+    'loses a call at once if its response %s before the result, and other calls continue',
+    async (_, stop) => {
+      const held = new Map<string, Received>();
+      const streams: ServerResponse[] = [];
+      const { url, names } = await serveAnswers(
+        (received) => {
+          if (['look', CONNECT].includes(received.name)) return false;
+          if (received.name === 'lost') received.response.writeHead(200, EVENTS).flushHeaders();
+          return held.set(received.name, received).has(received.name);
+        },
+        {
+          stream: (response) => {
+            streams.push(response);
+            const isResumed = response.req.headers['last-event-id'] !== undefined;
+            if (isResumed || streams.length === 2) return response.writeHead(404).end();
+            return response.writeHead(200, EVENTS).write('retry: 1\n\n');
+          },
+        },
+      );
+      const call = callsTo(url);
+      await call('look');
+      await expect.poll(() => streams.length).toBe(1);
+      const [lost, slow] = [call('lost'), call('slow')];
+      await expect.poll(() => held.size).toBe(2);
+      // As after a restart of the server, the notification stream fails too, so that the connection is replaced.
+      streams[0]?.end();
+      await expect
+        .poll(async () => {
+          expect(await call('look')).toEqual(DONE);
+          return names.filter((name) => name === CONNECT).length;
+        })
+        .toBe(2);
+      const response = held.get('lost')?.response;
+      if (response !== undefined) stop(response);
+      const answer = { kind: 'lost', message: 'The server of odd__lost did not respond.' };
+      expect(await lost).toEqual(answer);
+      held.get('slow')?.reply();
+      expect(await slow).toEqual(DONE);
+    },
+  );
 });

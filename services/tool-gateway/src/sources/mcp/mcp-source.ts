@@ -130,7 +130,7 @@ async function invoke(
     }
     const timeout = timeoutMs + TIMEOUT_SLACK_MS;
     const result = await connection.call(client, (connected) =>
-      withCallTimeout(timeout + TIMEOUT_SLACK_MS, () =>
+      withCallTimeout(timeout + TIMEOUT_SLACK_MS, (ended) =>
         connected.callTool(
           {
             name: nameAtServer(source, tool) ?? tool,
@@ -140,7 +140,7 @@ async function invoke(
               ...omitUndefined({ traceparent }),
             },
           },
-          { signal, timeout },
+          { signal: AbortSignal.any([signal, ended]), timeout },
         ),
       ),
     );
