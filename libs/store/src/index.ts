@@ -13,6 +13,7 @@ export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
 export {
   readMarker,
   readMarkerAndOrder,
+  readMarkerOfAnyVersion,
   type StoreMarker,
   writeMarker,
 } from './marks/marker-file.ts';

@@ -241,7 +241,7 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     await written.begun;
     // A service with a PostgreSQL database does not lock its folder.
     const found = { service: 'supervisor', finding: 'unread', mark: undefined } as const;
-    const stores = [{ ...found, seen, marker: at.marker }];
+    const stores = [{ ...found, seen, marker: at.marker, hasFormerOrder: false }];
     const parts = { dataDir: folder(), clock: systemClock, haltId: undefined };
     const haltId = await orderRecovery(stores, stores, parts);
     written.end();
@@ -385,6 +385,18 @@ describe('a file with a marker', () => {
     await expect(open(at)).rejects.toMatchObject({
       reason: 'INVALID_FILE',
       message: expect.stringContaining(at.marker.file),
+    });
+  });
+
+  it('is refused when its marker contains a recovery order of an earlier version (BD-4)', async () => {
+    const at = await location('a file');
+    await use(at);
+    const { file } = at.marker;
+    const order = { haltId: 'hlt_1', orderedAt: '2026-01-01T00:00:00.000Z' };
+    writeFileSync(file, JSON.stringify({ ...readMarker(file), recovery: order }));
+    await expect(open(at)).rejects.toMatchObject({
+      reason: 'INVALID_FILE',
+      message: `The store marker ${file} contains a recovery order of an earlier version; run \`writ recover\` again.`,
     });
   });
 

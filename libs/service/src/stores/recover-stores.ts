@@ -5,10 +5,11 @@ import { type Clock, InvalidRequestError, isWritError, newId } from '@writ/kerne
 import {
   isBehind,
   type MarkerLocation,
-  readMarker,
+  readMarkerOfAnyVersion,
   type StoreMark,
   type StoreMarker,
   translateSqliteError,
+  writeMarker,
   writeRecoveryOrder,
 } from '@writ/store';
 import { lockDataFolder } from '../data-folder.ts';
@@ -37,6 +38,8 @@ export interface InspectedStore {
   /** The last mark that the service recorded. */
   readonly seen: StoreMarker;
   readonly marker: MarkerLocation;
+  /** Whether the marker contains a recovery order of an earlier version, with which the service does not start. */
+  readonly hasFormerOrder: boolean;
 }
 
 /** Longest wait for another process that recovers the write-ahead log of a database, ms. */
@@ -53,12 +56,14 @@ const HALTED: readonly ServiceName[] = ['supervisor', 'execution-meter', 'tool-g
 export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): InspectedStore[] {
   return SERVICE_NAMES.flatMap((service) => {
     const location = readStoreLocation(env, service, dataDir);
-    const seen = readMarker(location.marker.file);
-    if (seen === undefined) return [];
+    const recorded = readMarkerOfAnyVersion(location.marker.file);
+    if (recorded === undefined) return [];
+    const { marker: seen, hasOrder: hasFormerOrder } = recorded;
     const isFile = location.dialect === 'sqlite' && !isPostgresLabel(seen.store);
     const found = isFile ? inspectFile(location.file) : 'unread';
     const mark = typeof found === 'string' ? undefined : found.mark;
-    return [{ service, finding: findingOf(found, seen), mark, seen, marker: location.marker }];
+    const finding = findingOf(found, seen);
+    return [{ service, finding, mark, seen, marker: location.marker, hasFormerOrder }];
   });
 }
 
@@ -98,7 +103,11 @@ export async function orderRecovery(
   try {
     const haltId = given ?? newId('hlt');
     const order = { haltId, orderedAt: clock.now().toISOString() };
-    for (const { marker } of concerned) await writeRecoveryOrder(marker.file, order);
+    for (const { marker, seen, hasFormerOrder } of concerned) {
+      await writeRecoveryOrder(marker.file, order);
+      // Removes the former order.
+      if (hasFormerOrder) await writeMarker(marker.file, seen);
+    }
     return haltId;
   } finally {
     lock?.release();

@@ -24,10 +24,27 @@ export interface StoreMarker extends StoreMark {
 
 /**
  * Reads a marker; undefined if there is none.
- * @throws InvalidRequestError INVALID_FILE
+ * @throws InvalidRequestError INVALID_FILE, also if the marker contains a recovery order of an earlier version
  */
 export function readMarker(file: string): StoreMarker | undefined {
-  return readJsonFile(file, markerFrom, unreadable);
+  const found = readMarkerOfAnyVersion(file);
+  if (found?.hasOrder === true) throw ordered(file);
+  return found?.marker;
+}
+
+/**
+ * Reads a marker; undefined if there is none.
+ * @returns `hasOrder` is true if it contains a recovery order, which earlier versions of `writ recover` wrote into it
+ * @throws InvalidRequestError INVALID_FILE
+ */
+export function readMarkerOfAnyVersion(
+  file: string,
+): { readonly marker: StoreMarker; readonly hasOrder: boolean } | undefined {
+  const parse = (value: JsonValue | undefined) => {
+    const marker = markerFrom(value);
+    return marker && { marker, hasOrder: isJsonObject(value) && value.recovery !== undefined };
+  };
+  return readJsonFile(file, parse, unreadable);
 }
 
 /**
@@ -70,5 +87,13 @@ function unreadable(file: string, cause?: unknown): InvalidRequestError {
     `The store marker ${file} cannot be read; restore it, or remove it if the database is known to be the latest one.`,
     { file },
     { cause },
+  );
+}
+
+function ordered(file: string): InvalidRequestError {
+  return new InvalidRequestError(
+    'INVALID_FILE',
+    `The store marker ${file} contains a recovery order of an earlier version; run \`writ recover\` again.`,
+    { file },
   );
 }
