@@ -316,6 +316,29 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     writeFileSync(join(blocked.marker.file, '..'), '');
     await use(blocked);
   });
+
+  it.each(['at the start', 'later'] as const)(
+    'has a marker after it could not be written %s, even if there is no other commit (BD-4)',
+    async (when) => {
+      const at = await location(place, 10);
+      const { store, keeper, close } = await open(at);
+      if (when === 'later') await keeper.open();
+      const keys = dirname(at.marker.file);
+      rmSync(keys, { recursive: true, force: true });
+      writeFileSync(keys, '');
+      const warn = vi.spyOn(log, 'warn');
+      const refused = 'store marker cannot be written; a database that goes back in time is not';
+      if (when === 'later') await write(store);
+      else await keeper.open();
+      keeper.start(() => undefined);
+      await vi.waitFor(() =>
+        expect(warn).toHaveBeenLastCalledWith(expect.anything(), expect.stringContaining(refused)),
+      );
+      rmSync(keys);
+      await vi.waitFor(() => expect(readMarker(at.marker.file)).toBeDefined());
+      await close();
+    },
+  );
 });
 
 describe('a file with a marker', () => {

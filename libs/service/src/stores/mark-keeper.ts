@@ -30,15 +30,15 @@ export interface MarkKeeperParts {
  * the service refuses to start on an older copy. The mark is raised in the database first and then written to the file,
  * so after a crash the file is never ahead. A copy is detected as older if the database was marked after the copy was
  * made. The database is marked at every start and, if it was written to by work other than background work since the
- * last mark, periodically and at shutdown.
+ * last mark or the marker could not be written, periodically and at shutdown.
  */
 export class MarkKeeper<DB> {
   readonly #parts: MarkKeeperParts;
   readonly #store: Store<DB>;
   #last: StoreMark | undefined;
   #recovered: readonly RecoveryOrder[] = [];
-  /** The commits of the store that the last mark covers. */
-  #commits = 0;
+  /** The commits of the store that the last written marker covers. */
+  #commits: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
   #isStopped = false;
@@ -74,8 +74,7 @@ export class MarkKeeper<DB> {
       log.warn({ halt_id: order.haltId, mark: mark.mark }, 'continuing with a recovered database');
     }
     this.#recovered = [...(seen?.recovered ?? []), ...(order === undefined ? [] : [order])];
-    await this.#write(mark);
-    this.#commits = commits;
+    if (await this.#write(mark)) this.#commits = commits;
   }
 
   /**
@@ -104,7 +103,7 @@ export class MarkKeeper<DB> {
     }, this.#parts.location.everyMs).unref();
   }
 
-  /** Marks the database if it was written to; logs `problem` if this fails. */
+  /** Marks the database if it was written to, or the marker was not written; logs `problem` if this fails. */
   async #tick(problem = 'failed to mark the database; retrying'): Promise<void> {
     const { commits } = this.#store;
     const last = this.#last;
@@ -118,8 +117,7 @@ export class MarkKeeper<DB> {
         this.#report(mark);
         return;
       }
-      await this.#write(mark);
-      this.#commits = commits;
+      if (await this.#write(mark)) this.#commits = commits;
     } catch (error) {
       const isFull = isWritError(error) && error.reason === 'STORE_DISK_FULL';
       if (!isFull) this.#parts.log.warn({ err: error }, problem);
@@ -139,8 +137,9 @@ export class MarkKeeper<DB> {
   /**
    * Writes the marker with the recovery orders that were carried out. An order that is given while the service runs is
    * carried out at its next start.
+   * @returns false if the marker cannot be written
    */
-  async #write({ generation, mark }: StoreMark): Promise<void> {
+  async #write({ generation, mark }: StoreMark): Promise<boolean> {
     const { service, label: store, location, log, clock } = this.#parts;
     this.#last = { generation, mark };
     const seenAt = clock.now().toISOString();
@@ -149,13 +148,15 @@ export class MarkKeeper<DB> {
       const recovered = this.#allRecovered();
       await writeMarker(location.file, recovered.length === 0 ? marker : { ...marker, recovered });
       this.#isUnwritable = false;
+      return true;
     } catch (error) {
-      if (this.#isUnwritable) return;
+      if (this.#isUnwritable) return false;
       this.#isUnwritable = true;
       log.warn(
         { err: error, file: location.file },
         'store marker cannot be written; a database that goes back in time is not detected at the next start',
       );
+      return false;
     }
   }
 
