@@ -163,8 +163,8 @@ const updateRow = prepareQuery(
 );
 
 /**
- * Clears the owner of a call if the call is still in the state `intent` and has this owner and this number of attempts,
- * so that a repeat that has begun meanwhile keeps its owner; the call then has no outcome until it is repeated or voided.
+ * Clears the owner of a call if the call is still in the state `intent` and has this owner; the call then has no outcome
+ * until it is repeated or voided.
  */
 export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promise<void> {
   const { tenant, runId, instance, callId } = keyOf(call);
@@ -176,7 +176,6 @@ export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promi
     .where('agent_instance', '=', instance)
     .where('call_id', '=', callId)
     .where('owner', '=', call.owner)
-    .where('attempts', '=', call.attempts)
     .where('state', '=', 'intent')
     .execute();
 }
