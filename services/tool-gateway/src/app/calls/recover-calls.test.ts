@@ -11,7 +11,10 @@ const RUN = { tenant: 'acme', runId: 'run_1' };
 
 /** A replica with a call of `tool` that has an intent, but is not in flight. */
 async function openWithCall(tool: 'pay' | 'charge') {
-  const { context, store } = await openLoneReplica();
+  const replica = await openLoneReplica();
+  const { context, store } = replica;
+  // With PostgreSQL, the sweeper of the replica would also recover the call.
+  await replica.stop();
   const presented = presentedCall(RUN, 'op-1', { tool, maxToolCalls: 10 });
   const begin = async () => {
     const { registry } = context.tools.now;
