@@ -71,6 +71,8 @@ it.each(HALT_ORDERS)(
     } as unknown as SupervisorContext);
     const driven = driver.drive(`halt ${HALT_ID}`, order);
     await expect.poll(() => flood.length).toBe(MAX_QUEUED + 1);
+    const ordinary = store.transaction(async () => undefined);
+    await expect(ordinary).rejects.toMatchObject({ reason: 'STORE_QUEUE_FULL' });
     blocked.resolve();
     expect(await driven).toBe('must read');
     await Promise.all(flood);
