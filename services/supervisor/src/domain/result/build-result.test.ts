@@ -271,7 +271,7 @@ describe('buildResult', () => {
 
   it.each([
     ['the stop reason of a stopped run', 'cancelled', 'cancelled'],
-    ['the stop reason of a partial run', 'max_steps', 'max_steps'],
+    ['the stop reason of a partial run', 'nothing_done', 'nothing_done'],
     ['cancelled in a successful run', 'success', 'cancelled'],
   ])('reports a step that was not executed with %s (SV-7)', (_what, runStopReason, expected) => {
     const waiting: DecisionRecord = {

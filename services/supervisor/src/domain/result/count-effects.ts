@@ -4,7 +4,10 @@ import type { EffectsView } from '@writ/policy';
 export interface EffectRecord {
   readonly isTool: boolean;
   readonly isApproved: boolean;
-  /** Why the action was not executed; undefined when it was approved or its approval is pending. */
+  /**
+   * Why the action was not executed, or why its outcome stays unknown; undefined when it was approved or its approval is
+   * pending.
+   */
   readonly stopReason: string | undefined;
   /**
    * Of a delegation: `made` when its child was delivered to a worker or has acted, `none` when the child got no slot or
@@ -45,6 +48,8 @@ type EffectState = 'done' | 'failed' | 'refused' | 'pending';
 
 function stateOf(record: EffectRecord): EffectState {
   const { isTool, isApproved, stopReason, child, hasEnded, status, outcome } = record;
+  // The tool may have been executed, also after the approval of the outcome has expired.
+  if (status === 'unknown') return 'pending';
   if (stopReason !== undefined || child === 'none') return 'refused';
   // The end of the agent withdraws its pending approvals.
   if (!isApproved) return hasEnded ? 'failed' : 'pending';
