@@ -153,28 +153,6 @@ describe('writ recover', () => {
     expect(await approve(after, next)).toBe(RunState.COMPLETED);
   });
 
-  it('replaces an order that an earlier version wrote into the marker (BD-4)', async () => {
-    await start();
-    await stop();
-    const file = join(dataDir, 'keys', 'agent-worker.store.json');
-    const marker = JSON.parse(readFileSync(file, 'utf8'));
-    const recovery = { haltId: 'hlt_1', orderedAt: marker.seenAt };
-    writeFileSync(file, JSON.stringify({ ...marker, recovery }));
-    await expect(start()).rejects.toMatchObject({ reason: 'INVALID_FILE' });
-    expect(await writ('recover')).toMatchObject({
-      exit: EXIT.failure,
-      out: expect.stringMatching(
-        /agent-worker: .* is current; .*; its marker contains an order of an earlier version/,
-      ),
-    });
-    const ordered = await writ('recover', '--yes');
-    expect(ordered.exit).toBe(EXIT.success);
-    const [, haltId = ''] = /writ halts lift (hlt_\S+)/.exec(ordered.out) ?? [];
-    await start();
-    expect((await writ('halts', 'list', '--in-force')).out).toContain(haltId);
-    expect((await writ('recover')).exit).toBe(EXIT.success);
-  });
-
   it('rejects a service without a marker and orders no recovery (BD-4)', async () => {
     const folder = join(dataDir, 'keys');
     const rejected = {

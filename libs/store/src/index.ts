@@ -11,18 +11,12 @@ export {
 } from './call-slots/slot-share.ts';
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
 export {
+  type RecoveryOrder,
   readMarker,
-  readMarkerAndOrder,
-  readMarkerOfAnyVersion,
   type StoreMarker,
+  updateMarker,
   writeMarker,
 } from './marks/marker-file.ts';
-export {
-  includesOrder,
-  type RecoveryOrder,
-  readRecoveryOrder,
-  writeRecoveryOrder,
-} from './marks/recovery-order.ts';
 export { isBehind } from './marks/refuse-behind.ts';
 export { advanceMark, type StoreMark } from './marks/store-mark.ts';
 export { type OpenStoreOptions, openStore } from './open-store.ts';

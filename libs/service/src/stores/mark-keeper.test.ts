@@ -8,7 +8,7 @@ import {
 } from 'node:fs';
 import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { systemClock, UnavailableError } from '@writ/kernel';
 import {
   advanceMark,
@@ -18,17 +18,14 @@ import {
   openStore,
   outboxTable,
   readMarker,
-  readRecoveryOrder,
   type Store,
   type StoreLocation,
   writeMarker,
-  writeRecoveryOrder,
 } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MarkKeeper } from './mark-keeper.ts';
-import { orderRecovery } from './recover-stores.ts';
 
 const { log } = createTelemetry({ service: 'test', logLevel: 'silent' });
 const migrations = initialMigration([outboxTable]);
@@ -146,65 +143,21 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
       message: expect.stringMatching(/went back in time: it is at mark \d+, but .* `writ recover`/),
     });
     if (seen === undefined) throw new Error('There is no marker.');
-    const order = { haltId: 'hlt_1', orderedAt: seen.seenAt };
-    await writeRecoveryOrder(at.marker.file, order);
+    const recovery = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    await writeMarker(at.marker.file, { ...seen, recovery });
     const { keeper, close } = await open(at);
     const onRecovery = vi.fn(async () => undefined);
     await keeper.open(onRecovery);
-    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
+    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), recovery);
     await close();
     const after = readMarker(at.marker.file);
-    expect(after?.recovered).toEqual([order]);
+    expect(after?.recovery).toBeUndefined();
     expect(after?.generation).not.toBe(seen.generation);
     expect(after?.mark).toBeGreaterThan(seen.mark);
     await use(at);
     // After a crash between the recovery and the write of its marker, the order is carried out again.
-    await writeMarker(at.marker.file, seen);
+    await writeMarker(at.marker.file, { ...seen, recovery });
     await use(at);
-    expect(readMarker(at.marker.file)?.recovered).toEqual([order]);
-  });
-
-  it('is refused after it went back in time if each recovery order was carried out (BD-4)', async () => {
-    const at = await location(place);
-    await use(at);
-    const first = { haltId: 'hlt_1', orderedAt: '2026-01-01T00:00:00.000Z' };
-    // Both orders have the same halt.
-    const second = { ...first, orderedAt: '2026-01-02T00:00:00.000Z' };
-    for (const order of [first, second]) {
-      await writeRecoveryOrder(at.marker.file, order);
-      const { keeper, close } = await open(at);
-      const onRecovery = vi.fn(async () => undefined);
-      await keeper.open(onRecovery);
-      expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
-      await close();
-    }
-    const { keeper, close } = await open(at);
-    const onRecovery = vi.fn(async () => undefined);
-    await keeper.open(onRecovery);
-    expect(onRecovery).not.toHaveBeenCalled();
-    await close();
-    await setBack(at, 1);
-    // A copy of the folder of the marker can contain an earlier order.
-    for (const order of [second, first]) {
-      await writeRecoveryOrder(at.marker.file, order);
-      await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
-    }
-  });
-
-  it('is refused after a recovery by another replica that shares its marker (BD-4)', async () => {
-    const at = await location(place);
-    await use(at);
-    const running = await open(at);
-    await running.keeper.open();
-    const order = { haltId: 'hlt_1', orderedAt: '2026-01-01T00:00:00.000Z' };
-    await writeRecoveryOrder(at.marker.file, order);
-    // The running service has read no order, and replaces the marker of the service that carried it out.
-    await use(at);
-    await write(running.store);
-    await running.close();
-    expect(readMarker(at.marker.file)?.recovered).toEqual([order]);
-    await setBack(at, 1);
-    await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
   });
 
   it('keeps a recovery order that is written while the store is in use, until the next start (BD-4)', async () => {
@@ -213,20 +166,17 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     await keeper.open();
     const seen = readMarker(at.marker.file);
     if (seen === undefined) throw new Error('There is no marker.');
-    const order = { haltId: 'hlt_1', orderedAt: seen.seenAt };
-    await writeRecoveryOrder(at.marker.file, order);
+    const recovery = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    await writeMarker(at.marker.file, { ...seen, recovery });
     await write(store);
     await close();
-    expect(readMarker(at.marker.file)).toMatchObject({ mark: seen.mark + 1 });
-    expect(readRecoveryOrder(at.marker.file)).toEqual(order);
+    expect(readMarker(at.marker.file)).toMatchObject({ mark: seen.mark + 1, recovery });
     const next = await open(at);
-    const later = { haltId: 'hlt_2', orderedAt: seen.seenAt };
-    const onRecovery = vi.fn(() => writeRecoveryOrder(at.marker.file, later));
+    const onRecovery = vi.fn(async () => undefined);
     await next.keeper.open(onRecovery);
-    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
+    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), recovery);
     await next.close();
-    // The later order was given while the service carried out the earlier one.
-    expect(readRecoveryOrder(at.marker.file)).toEqual(later);
+    expect(readMarker(at.marker.file)?.recovery).toBeUndefined();
   });
 
   it('keeps a recovery order that is given while it writes the marker (BD-4)', async () => {
@@ -240,18 +190,25 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     const closed = close();
     await written.begun;
     // A service with a PostgreSQL database does not lock its folder.
-    const found = { service: 'supervisor', finding: 'unread', mark: undefined } as const;
-    const stores = [{ ...found, seen, marker: at.marker, hasFormerOrder: false }];
-    const parts = { dataDir: folder(), clock: systemClock, haltId: undefined };
-    const haltId = await orderRecovery(stores, stores, parts);
+    const recovery = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    await writeMarker(at.marker.file, { ...seen, recovery });
     written.end();
     await closed;
-    const next = await open(at);
-    const onRecovery = vi.fn(async () => undefined);
-    await next.keeper.open(onRecovery);
-    const order = expect.objectContaining({ haltId });
-    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), order);
-    await next.close();
+    expect(readMarker(at.marker.file)).toMatchObject({ mark: seen.mark + 1, recovery });
+  });
+
+  it('keeps a recovery order that is given while it carries out another one (BD-4)', async () => {
+    const at = await location(place);
+    await use(at);
+    const seen = readMarker(at.marker.file);
+    if (seen === undefined) throw new Error('There is no marker.');
+    const first = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    const later = { haltId: 'hlt_2', orderedAt: seen.seenAt };
+    await writeMarker(at.marker.file, { ...seen, recovery: first });
+    const { keeper, close } = await open(at);
+    await keeper.open(() => writeMarker(at.marker.file, { ...seen, recovery: later }));
+    await close();
+    expect(readMarker(at.marker.file)?.recovery).toEqual(later);
   });
 
   it('reports once that the store was reset to an earlier state while in use (BD-4)', async () => {
@@ -408,29 +365,6 @@ describe('a file with a marker', () => {
     await expect(open(at)).rejects.toMatchObject({
       reason: 'INVALID_FILE',
       message: expect.stringContaining(at.marker.file),
-    });
-  });
-
-  it('is refused when its marker contains a recovery order of an earlier version (BD-4)', async () => {
-    const at = await location('a file');
-    await use(at);
-    const { file } = at.marker;
-    const order = { haltId: 'hlt_1', orderedAt: '2026-01-01T00:00:00.000Z' };
-    writeFileSync(file, JSON.stringify({ ...readMarker(file), recovery: order }));
-    await expect(open(at)).rejects.toMatchObject({
-      reason: 'INVALID_FILE',
-      message: `The store marker ${file} contains a recovery order of an earlier version; run \`writ recover\` again.`,
-    });
-  });
-
-  it('is refused when its recovery order cannot be read (BD-4)', async () => {
-    const at = await location('a file');
-    await use(at);
-    const order = join(dirname(at.marker.file), `recovery.${basename(at.marker.file)}`);
-    writeFileSync(order, '{"haltId":');
-    await expect(open(at)).rejects.toMatchObject({
-      reason: 'INVALID_FILE',
-      message: `The recovery order ${order} cannot be read; remove it, and run \`writ recover\` again.`,
     });
   });
 });

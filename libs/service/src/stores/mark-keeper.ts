@@ -1,17 +1,14 @@
 import { type Clock, isWritError } from '@writ/kernel';
 import {
   advanceMark,
-  includesOrder,
   isBehind,
   type MarkerLocation,
   type RecoveryOrder,
   readMarker,
-  readMarkerAndOrder,
   type Store,
   type StoreMark,
-  type StoreMarker,
   type StoreTransaction,
-  writeMarker,
+  updateMarker,
 } from '@writ/store';
 import type { Logger } from '@writ/telemetry';
 
@@ -30,14 +27,13 @@ export interface MarkKeeperParts {
  * the service refuses to start on an older copy. The mark is raised in the database first and then written to the file,
  * so after a crash the file is never ahead. A copy is detected as older if the database was marked after the copy was
  * made. The database is marked at every start and, if it was written to by work other than background work since the
- * last mark or the marker could not be written, periodically and at shutdown.
+ * last mark, periodically and at shutdown. A marker that could not be written is written again at these times.
  */
 export class MarkKeeper<DB> {
   readonly #parts: MarkKeeperParts;
   readonly #store: Store<DB>;
   #last: StoreMark | undefined;
-  #recovered: readonly RecoveryOrder[] = [];
-  /** The commits of the store that the last written marker covers. */
+  /** The commits of the store before its last mark. */
   #commits: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -52,8 +48,9 @@ export class MarkKeeper<DB> {
   }
 
   /**
-   * Marks the database, which was opened with its marker. If there is a recovery order, `onRecovery` runs in the same
-   * transaction, and a database that is older than the marker or is a different database gets a new generation.
+   * Marks the database, which was opened with its marker. If the marker contains a recovery order, `onRecovery` runs in
+   * the same transaction, and a database that is older than the marker or is a different database gets a new
+   * generation.
    */
   async open(
     onRecovery: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void> = async () =>
@@ -61,11 +58,12 @@ export class MarkKeeper<DB> {
   ): Promise<void> {
     const { location, log } = this.#parts;
     const { commits } = this.#store;
-    const { seen, order } = readMarkerAndOrder(location.file);
+    const seen = readMarker(location.file);
+    const order = seen?.recovery;
     const mark = await advanceMark(this.#store, async (found, trx) => {
-      if (order === undefined) return next(found);
+      if (seen === undefined || order === undefined) return next(found);
       await onRecovery(trx, order);
-      if (seen === undefined || !isBehind(found, seen)) return next(found);
+      if (!isBehind(found, seen)) return next(found);
       // With the new generation, copies that contain the lost changes are also refused from now on.
       const generation = `${order.haltId}-${seen.service}`;
       return { generation, mark: Math.max(found.mark, seen.mark) + 1 };
@@ -73,8 +71,8 @@ export class MarkKeeper<DB> {
     if (order !== undefined) {
       log.warn({ halt_id: order.haltId, mark: mark.mark }, 'continuing with a recovered database');
     }
-    this.#recovered = [...(seen?.recovered ?? []), ...(order === undefined ? [] : [order])];
-    if (await this.#write(mark)) this.#commits = commits;
+    await this.#write(mark, order);
+    this.#commits = commits;
   }
 
   /**
@@ -103,11 +101,18 @@ export class MarkKeeper<DB> {
     }, this.#parts.location.everyMs).unref();
   }
 
-  /** Marks the database if it was written to, or the marker was not written; logs `problem` if this fails. */
+  /**
+   * Marks the database if it was written to, and writes a marker that could not be written; logs `problem` if the
+   * database cannot be marked.
+   */
   async #tick(problem = 'failed to mark the database; retrying'): Promise<void> {
     const { commits } = this.#store;
     const last = this.#last;
-    if (commits === this.#commits || last === undefined || this.#isBehind) return;
+    if (last === undefined || this.#isBehind) return;
+    if (commits === this.#commits) {
+      if (this.#isUnwritable) await this.#write(last);
+      return;
+    }
     try {
       // The mark is not raised if the database went back in time, so that the next start detects it too.
       const mark = await advanceMark(this.#store, (found) =>
@@ -117,7 +122,8 @@ export class MarkKeeper<DB> {
         this.#report(mark);
         return;
       }
-      if (await this.#write(mark)) this.#commits = commits;
+      await this.#write(mark);
+      this.#commits = commits;
     } catch (error) {
       const isFull = isWritError(error) && error.reason === 'STORE_DISK_FULL';
       if (!isFull) this.#parts.log.warn({ err: error }, problem);
@@ -135,36 +141,24 @@ export class MarkKeeper<DB> {
   }
 
   /**
-   * Writes the marker with the recovery orders that were carried out. An order that is given while the service runs is
-   * carried out at its next start.
-   * @returns false if the marker cannot be written
+   * Writes the marker without the order that was carried out. Another recovery order, which was given while the service
+   * runs, stays in the marker and is carried out at the next start of the service.
    */
-  async #write({ generation, mark }: StoreMark): Promise<boolean> {
+  async #write({ generation, mark }: StoreMark, carriedOut?: RecoveryOrder): Promise<void> {
     const { service, label: store, location, log, clock } = this.#parts;
     this.#last = { generation, mark };
     const seenAt = clock.now().toISOString();
-    const marker: StoreMarker = { service, store, generation, mark, seenAt };
     try {
-      const recovered = this.#allRecovered();
-      await writeMarker(location.file, recovered.length === 0 ? marker : { ...marker, recovered });
+      await updateMarker(location.file, { service, store, generation, mark, seenAt }, carriedOut);
       this.#isUnwritable = false;
-      return true;
     } catch (error) {
-      if (this.#isUnwritable) return false;
+      if (this.#isUnwritable) return;
       this.#isUnwritable = true;
       log.warn(
         { err: error, file: location.file },
         'store marker cannot be written; a database that goes back in time is not detected at the next start',
       );
-      return false;
     }
-  }
-
-  /** The orders that this replica knows or has carried out, and those of replicas that share the marker. */
-  #allRecovered(): readonly RecoveryOrder[] {
-    const others = readMarker(this.#parts.location.file)?.recovered ?? [];
-    const known = this.#recovered;
-    return [...known, ...others.filter((order) => !includesOrder(known, order))];
   }
 }
 

@@ -5,12 +5,11 @@ import { type Clock, InvalidRequestError, isWritError, newId } from '@writ/kerne
 import {
   isBehind,
   type MarkerLocation,
-  readMarkerOfAnyVersion,
+  readMarker,
   type StoreMark,
   type StoreMarker,
   translateSqliteError,
   writeMarker,
-  writeRecoveryOrder,
 } from '@writ/store';
 import { lockDataFolder } from '../data-folder.ts';
 import { readStoreLocation } from '../settings/store-location.ts';
@@ -38,8 +37,6 @@ export interface InspectedStore {
   /** The last mark that the service recorded. */
   readonly seen: StoreMarker;
   readonly marker: MarkerLocation;
-  /** Whether the marker contains a recovery order of an earlier version, with which the service does not start. */
-  readonly hasFormerOrder: boolean;
 }
 
 /** Longest wait for another process that recovers the write-ahead log of a database, ms. */
@@ -56,14 +53,12 @@ const HALTED: readonly ServiceName[] = ['supervisor', 'execution-meter', 'tool-g
 export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): InspectedStore[] {
   return SERVICE_NAMES.flatMap((service) => {
     const location = readStoreLocation(env, service, dataDir);
-    const recorded = readMarkerOfAnyVersion(location.marker.file);
-    if (recorded === undefined) return [];
-    const { marker: seen, hasOrder: hasFormerOrder } = recorded;
+    const seen = readMarker(location.marker.file);
+    if (seen === undefined) return [];
     const isFile = location.dialect === 'sqlite' && !isPostgresLabel(seen.store);
     const found = isFile ? inspectFile(location.file) : 'unread';
     const mark = typeof found === 'string' ? undefined : found.mark;
-    const finding = findingOf(found, seen);
-    return [{ service, finding, mark, seen, marker: location.marker, hasFormerOrder }];
+    return [{ service, finding: findingOf(found, seen), mark, seen, marker: location.marker }];
   });
 }
 
@@ -102,12 +97,8 @@ export async function orderRecovery(
         );
   try {
     const haltId = given ?? newId('hlt');
-    const order = { haltId, orderedAt: clock.now().toISOString() };
-    for (const { marker, seen, hasFormerOrder } of concerned) {
-      await writeRecoveryOrder(marker.file, order);
-      // Removes the former order.
-      if (hasFormerOrder) await writeMarker(marker.file, seen);
-    }
+    const recovery = { haltId, orderedAt: clock.now().toISOString() };
+    for (const { marker, seen } of concerned) await writeMarker(marker.file, { ...seen, recovery });
     return haltId;
   } finally {
     lock?.release();

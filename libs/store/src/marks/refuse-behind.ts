@@ -12,7 +12,7 @@ const CURE = 'restore the latest copy, or run `writ recover` to continue with wh
  * @throws PreconditionError STORE_EMPTIED
  */
 export function refuseLostFile(file: string, marker: StoreMarker | undefined): void {
-  if (marker === undefined) return;
+  if (marker === undefined || marker.recovery !== undefined) return;
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined || size === 0)
     throw emptied(file, marker, size === 0 ? 'empty' : 'missing');
@@ -23,7 +23,8 @@ export function refuseLostFile(file: string, marker: StoreMarker | undefined): v
  * STORE_EMPTIED), older than the recorded mark, or a different database (PreconditionError STORE_BEHIND) (BD-4).
  * The guard also creates the mark of a database that has none.
  */
-export function markGuard(label: string, seen: StoreMarker | undefined): MigrationGuard {
+export function markGuard(label: string, marker: StoreMarker | undefined): MigrationGuard {
+  const seen = marker?.recovery === undefined ? marker : undefined;
   return {
     refuseEmpty() {
       if (seen !== undefined) throw emptied(label, seen, 'empty');

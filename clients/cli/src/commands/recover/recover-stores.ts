@@ -63,7 +63,6 @@ export async function recoverStores(
   const toRecover = inspected.filter(
     (store) =>
       service.includes(store.service) ||
-      store.hasFormerOrder ||
       (store.finding !== 'current' && store.finding !== 'unread'),
   );
   const report = (next: string, haltId?: string): void =>
@@ -98,8 +97,7 @@ function storeOf({ service, finding, mark, seen }: InspectedStore) {
   return { service, store: seen.store, finding, mark, seenMark: seen.mark, seenAt: seen.seenAt };
 }
 
-function lineOf({ service, finding, mark, seen, hasFormerOrder }: InspectedStore): string {
+function lineOf({ service, finding, mark, seen }: InspectedStore): string {
   const found = finding === 'behind' ? ` with mark ${mark}` : '';
-  const former = hasFormerOrder ? '; its marker contains an order of an earlier version' : '';
-  return `${service}: ${seen.store} ${FOUND[finding]}${found}; the service last recorded mark ${seen.mark} at ${seen.seenAt}${former}.`;
+  return `${service}: ${seen.store} ${FOUND[finding]}${found}; the service last recorded mark ${seen.mark} at ${seen.seenAt}.`;
 }
