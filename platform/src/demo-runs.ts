@@ -98,9 +98,9 @@ export function createDemoRuns(parts: DemoParts): DemoRuns {
       } while (pageToken !== '');
       // Read after the unfinished runs, so that a run that ends in between is not missed.
       const newest = await client.runs.listRuns({ pageSize: NEWEST_RUNS });
-      const endedSinceStart = newest.runs.filter(
-        ({ endTime }) => endTime !== undefined && timestampDate(endTime) >= startTime,
-      );
+      const endedSinceStart = newest.runs
+        .filter(({ endTime }) => endTime !== undefined && timestampDate(endTime) >= startTime)
+        .toReversed();
       const left = new Map([...found, ...endedSinceStart].map((run) => [run.runId, run]));
       const isDemo = ({ createdBy }: Run) => createdBy === DEMO_SUBJECT;
       return {

@@ -36,14 +36,19 @@ it.each<[WritError, number]>([
   [new OverloadedError('OPEN_RUNS_LIMIT', 'This agent key has 10 open runs.'), 429],
   [new PreconditionError('PROVIDER_ERROR', 'The provider failed.'), 502],
   [new NotFoundError('UNKNOWN_MODEL', 'The model does not exist.'), 404],
-  [new UnauthenticatedError('TOKEN_EXPIRED', 'The token has expired.'), 401],
   [new DeadlineError('LLM_TIMEOUT', 'The provider did not answer.'), 504],
 ])('sends status 400 to Codex for the final error $reason (AP-2)', (error, status) => {
   expect(httpErrorOf(error).status).toBe(status);
   expect(httpErrorOf(error, 'codex_cli_rs/0.169.0 (Linux)').status).toBe(400);
 });
 
-it('sends Codex the status of an error that it should retry (AP-2)', () => {
-  const error = new UnavailableError('STORE_UNREACHABLE', 'The database does not answer.');
-  expect(httpErrorOf(error, 'codex_cli_rs/0.169.0 (Linux)').status).toBe(503);
-});
+it.each<[WritError, number]>([
+  [new UnavailableError('STORE_UNREACHABLE', 'The database does not answer.'), 503],
+  // Codex can obtain a new token.
+  [new UnauthenticatedError('TOKEN_EXPIRED', 'The token has expired.'), 401],
+])(
+  'sends Codex the status of the error $reason, after which a repeat can succeed (AP-2)',
+  (error, status) => {
+    expect(httpErrorOf(error, 'codex_cli_rs/0.169.0 (Linux)').status).toBe(status);
+  },
+);

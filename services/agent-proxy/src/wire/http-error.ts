@@ -82,12 +82,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 const BY_KIND: Readonly<Partial<Record<WritError['kind'], Shape>>> = {
   invalid_argument: { status: 400, type: 'invalid_request_error' },
-  unauthenticated: {
-    status: 401,
-    type: 'invalid_request_error',
-    code: 'invalid_api_key',
-    shouldRetry: false,
-  },
+  // Clients decide themselves: some obtain a new token and repeat the request.
+  unauthenticated: { status: 401, type: 'invalid_request_error', code: 'invalid_api_key' },
   permission_denied: REFUSED,
   not_found: { status: 404, type: 'invalid_request_error', shouldRetry: false },
   failed_precondition: { status: 400, type: 'invalid_request_error' },

@@ -1,5 +1,5 @@
 import { Dialect as ContractDialect, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
-import { type Fields, fieldsOf, listOf } from '@writ/kernel';
+import { fieldsOf, listOf } from '@writ/kernel';
 import { openAiError } from '../http-error.ts';
 import { type Dialect, partsOf, type Recorded } from './dialect.ts';
 import { reviewChatCompletions } from './review-chat-completions.ts';
@@ -54,14 +54,22 @@ function envelope<T extends string>({ finished, callId, model }: Recorded, objec
   return { id: finished.responseId || `chatcmpl-${callId}`, object, created: 0, model };
 }
 
-function finishOf({ finished, body }: Recorded): string {
-  const finish = FINISH[finished.endReason] ?? 'stop';
-  return finish === 'tool_calls' && isLegacy(body) ? 'function_call' : finish;
+function finishOf(recorded: Recorded): string {
+  const finish = FINISH[recorded.finished.endReason] ?? 'stop';
+  return finish === 'tool_calls' && hasFunctionCall(recorded) ? 'function_call' : finish;
 }
 
-/** Whether the request has the deprecated field `functions`, so that its answer has `function_call`. */
-function isLegacy({ functions, tools }: Fields): boolean {
-  return listOf(functions).length > 0 && listOf(tools).length === 0;
+/** The id that the meter records for the first call of an answer if the provider sent none. */
+const RECORDED_ID = 'call_1';
+
+/**
+ * Whether the provider answered with `function_call`, which has no id, to a request with the deprecated field
+ * `functions`.
+ */
+function hasFunctionCall(recorded: Recorded): boolean {
+  const { calls } = partsOf(recorded);
+  const isWithoutId = calls.length === 1 && calls[0]?.id === RECORDED_ID;
+  return isWithoutId && listOf(recorded.body.functions).length > 0;
 }
 
 function answerOf(recorded: Recorded) {
@@ -70,7 +78,7 @@ function answerOf(recorded: Recorded) {
   const [first] = calls;
   if (first === undefined) return { content: text };
   const content = text === '' ? null : text;
-  if (isLegacy(body)) {
+  if (hasFunctionCall(recorded)) {
     return { content, function_call: { name: first.name, arguments: first.argumentsJson } };
   }
   const custom = new Set(listOf(body.tools).map((tool) => fieldsOf(fieldsOf(tool).custom).name));

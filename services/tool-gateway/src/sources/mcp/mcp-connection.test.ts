@@ -17,9 +17,13 @@ function sourceAt(url: string): ToolSource {
 }
 
 /** A function that calls a tool of the server. */
+/** Longer than a test may take, because a call that times out has the same answer as a lost call. */
+const CALL_TIMEOUT_MS = 600_000;
+
 function callsTo(url: string) {
   const source = sourceAt(url);
-  return (tool: string) => source.invoke(toolInvocation(`odd__${tool}`));
+  const options = { timeoutMs: CALL_TIMEOUT_MS };
+  return (tool: string) => source.invoke(toolInvocation(`odd__${tool}`, options));
 }
 
 function connectionTo(url: string): McpConnection {
