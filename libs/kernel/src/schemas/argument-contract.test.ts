@@ -1,6 +1,9 @@
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../json/json-value.ts';
-import { compileContract } from './argument-contract.ts';
+import { compileContract, compileSchema } from './argument-contract.ts';
 import { checkArguments } from './check-arguments.ts';
 
 const refund = compileContract({
@@ -164,6 +167,26 @@ describe('checkArguments', () => {
     expect(problems({}, 'proposed', both)).toEqual([]);
     expect(problems({ to: 1 }, 'executed', both)).toEqual(['bad_type:*']);
     expect(problems({ to: 1, from: 0 }, 'executed', both)).toEqual([]);
+  });
+});
+
+/** Collects garbage. References of the current turn of the event loop, including WeakRefs, are kept until its end. */
+async function collectGarbage(): Promise<void> {
+  await setImmediate();
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+}
+
+describe('compileSchema', () => {
+  it('keeps neither the schema nor the compiled function after its last use (BD-1)', async () => {
+    const compileAndDrop = (minLength: number) => {
+      const properties = { name: { type: 'string', minLength, pattern: `^a{${minLength}}` } };
+      expect(compileSchema({ type: 'object', properties })({ name: '' })).toBe(false);
+      return new WeakRef(properties);
+    };
+    const schemas = Array.from({ length: 20 }, (_, n) => compileAndDrop(n + 1));
+    await collectGarbage();
+    expect(schemas.filter((schema) => schema.deref() !== undefined)).toEqual([]);
   });
 });
 

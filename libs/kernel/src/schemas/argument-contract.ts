@@ -1,4 +1,3 @@
-import type { ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { fitsDecimals, MAX_DECIMALS } from '../budgets/decimals.ts';
 import { InvalidRequestError } from '../errors/errors.ts';
@@ -45,23 +44,26 @@ const cache = new ByteCache<ArgumentContract>({ name: 'argument_contracts', maxB
 const BYTES_PER_SCHEMA_BYTE = 20;
 
 /**
- * Returns the JSON Schema compiler of this process. It is created on first use, because creating it is slow: Ajv also
- * compiles the JSON Schema meta-schema.
+ * Returns the validator of JSON Schemas of this process. It is created on first use, because creating it is slow: Ajv
+ * compiles the JSON Schema meta-schema. It stores no schema that it validates.
  */
-function compiler(): Ajv2020 {
-  created ??= createCompiler();
-  return created;
+function metaSchema(): Ajv2020 {
+  createdMetaSchema ??= new Ajv2020({ strict: false, validateFormats: false, logger: false });
+  return createdMetaSchema;
 }
 
-let created: Ajv2020 | undefined;
+let createdMetaSchema: Ajv2020 | undefined;
 
 /**
- * Creates a JSON Schema compiler that matches patterns in linear time. Definitions are not inlined, because they would
- * be compiled once for each reference.
+ * Creates a JSON Schema compiler that matches patterns in linear time. Ajv stores everything that it has compiled, so
+ * each schema needs a compiler of its own; without the meta-schema, creating one takes a fraction of a millisecond.
+ * Definitions are not inlined, because they would be compiled once for each reference.
  */
 function createCompiler(): Ajv2020 {
   const ajv = new Ajv2020({
     strict: false,
+    meta: false,
+    validateSchema: false,
     validateFormats: false,
     inlineRefs: false,
     logger: false,
@@ -71,8 +73,10 @@ function createCompiler(): Ajv2020 {
   ajv.addKeyword({
     keyword: 'decimals',
     type: 'number',
-    metaSchema: { type: 'integer', minimum: 0, maximum: MAX_DECIMALS },
-    validate: (decimals: number, value: number) => fitsDecimals(value, decimals),
+    compile: (decimals: unknown) => {
+      if (!isDecimals(decimals)) throw badContract('decimals', DECIMALS_RULE);
+      return (value: number) => fitsDecimals(value, decimals);
+    },
   });
   // Ajv's own implementation of this keyword compares all pairs of items.
   ajv.removeKeyword('uniqueItems');
@@ -116,7 +120,7 @@ export function compileSchema(schema: JsonObject): (value: JsonValue) => boolean
   assertSchemaSize(schema);
   const { $schema, $id, ...rules } = schema;
   assertSchemaWork([rules]);
-  const accepts = tryCompile(rules);
+  const accepts = tryCompile(rules, createCompiler());
   if (accepts === undefined) throw unusable('is not valid JSON Schema 2020-12');
   return accepts;
 }
@@ -133,18 +137,19 @@ function compile(schema: JsonObject): ArgumentContract {
   }
   const admits = compileAdmission(schema);
   assertBounded(schema, Object.keys(properties));
+  const ajv = createCompiler();
   const specs = Object.entries(properties).map(([name, spec]) => ({
     name,
     required: required.includes(name),
     fillable: readFillable(name, spec),
     decimals: readDecimals(name, spec),
-    accepts: tryCompile(argumentSchema(schema, spec)),
+    accepts: tryCompile(argumentSchema(schema, spec), ajv),
   }));
   return Object.freeze({
     schema,
     specs,
     admits,
-    acceptsAll: compileWhole(schema, Object.keys(properties)),
+    acceptsAll: compileWhole(schema, Object.keys(properties), ajv),
     unreadable: specs.filter((spec) => spec.accepts === undefined).map((spec) => spec.name),
   });
 }
@@ -194,23 +199,26 @@ function wholeSchema(schema: JsonObject, names: readonly string[]): JsonObject {
   };
 }
 
-function compileWhole(schema: JsonObject, names: readonly string[]): (args: JsonObject) => boolean {
-  const accepts = tryCompile(wholeSchema(schema, names));
+function compileWhole(
+  schema: JsonObject,
+  names: readonly string[],
+  ajv: Ajv2020,
+): (args: JsonObject) => boolean {
+  const accepts = tryCompile(wholeSchema(schema, names), ajv);
   if (accepts === undefined) throw badContract('schema', 'is not a valid JSON Schema');
   return accepts;
 }
 
-function tryCompile(schema: JsonObject): ((value: JsonValue) => boolean) | undefined {
-  let validate: ValidateFunction;
+/** @param ajv a compiler that is not used for other schemas */
+function tryCompile(schema: JsonObject, ajv: Ajv2020): ((value: JsonValue) => boolean) | undefined {
   try {
-    validate = compiler().compile(schema);
+    if (metaSchema().validateSchema(schema) !== true) return undefined;
+    const validate = ajv.compile(schema);
+    return (value) => validate(value) === true;
   } catch {
     // An invalid spec is not an error here: it is reported as unknown_spec.
     return undefined;
-  } finally {
-    compiler().removeSchema(schema);
   }
-  return (value) => validate(value) === true;
 }
 
 function readFillable(name: string, spec: JsonValue): boolean {
@@ -222,13 +230,14 @@ function readFillable(name: string, spec: JsonValue): boolean {
 function readDecimals(name: string, spec: JsonValue): number | undefined {
   const decimals = isJsonObject(spec) ? spec.decimals : undefined;
   if (decimals === undefined) return undefined;
-  if (Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= MAX_DECIMALS) {
-    return Number(decimals);
-  }
-  throw badContract(
-    `properties.${name}.decimals`,
-    `must be a whole number from 0 to ${MAX_DECIMALS}`,
-  );
+  if (isDecimals(decimals)) return decimals;
+  throw badContract(`properties.${name}.decimals`, DECIMALS_RULE);
+}
+
+const DECIMALS_RULE = `must be a whole number from 0 to ${MAX_DECIMALS}`;
+
+function isDecimals(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_DECIMALS;
 }
 
 function isNameList(value: JsonValue): value is readonly string[] {
