@@ -11,6 +11,7 @@ import {
   compileLinearPattern,
   SCHEMA_LIMITS,
   unusable,
+  usesUnevaluated,
 } from './schema-limits.ts';
 
 /** One compiled argument of a contract. */
@@ -58,8 +59,10 @@ let createdMetaSchema: Ajv2020 | undefined;
  * Creates a JSON Schema compiler that matches patterns in linear time. Ajv stores everything that it has compiled, so
  * each schema needs a compiler of its own; without the meta-schema, creating one takes a fraction of a millisecond.
  * Definitions are not inlined, because they would be compiled once for each reference.
+ * @param schema what is compiled. Only with `unevaluatedProperties` or `unevaluatedItems` is code generated that records
+ *   the evaluated members: Ajv emits one statement for each property of each branch and reference
  */
-function createCompiler(): Ajv2020 {
+function createCompiler(schema: JsonObject): Ajv2020 {
   const ajv = new Ajv2020({
     strict: false,
     meta: false,
@@ -69,6 +72,8 @@ function createCompiler(): Ajv2020 {
     logger: false,
     code: { regExp: Object.assign(compileLinearPattern, { code: 'compileLinearPattern' }) },
   });
+  // The constructor ignores this option.
+  ajv.opts.unevaluated = usesUnevaluated(schema);
   ajv.addKeyword({ keyword: 'fillable', schemaType: 'boolean' });
   ajv.addKeyword({
     keyword: 'decimals',
@@ -120,7 +125,7 @@ export function compileSchema(schema: JsonObject): (value: JsonValue) => boolean
   assertSchemaSize(schema);
   const { $schema, $id, ...rules } = schema;
   assertSchemaWork([rules]);
-  const accepts = tryCompile(rules, createCompiler());
+  const accepts = tryCompile(rules, createCompiler(rules));
   if (accepts === undefined) throw unusable('is not valid JSON Schema 2020-12');
   return accepts;
 }
@@ -137,7 +142,7 @@ function compile(schema: JsonObject): ArgumentContract {
   }
   const admits = compileAdmission(schema);
   assertBounded(schema, Object.keys(properties));
-  const ajv = createCompiler();
+  const ajv = createCompiler(schema);
   const specs = Object.entries(properties).map(([name, spec]) => ({
     name,
     required: required.includes(name),

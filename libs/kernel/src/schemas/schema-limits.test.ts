@@ -189,6 +189,36 @@ describe('a schema of a tool', () => {
     );
   });
 
+  it('counts subschemas that are true or false (BD-1)', () => {
+    const combined = (count: number): JsonObject => ({ anyOf: Array<JsonValue>(count).fill(true) });
+    expect(refused(schemaOf(membersOf(2_000, () => true)))).toContain('the limit is 2000');
+    expect(refused(schemaOf(combined(2_000)))).toContain('the limit is 2000');
+    expect(refused(schemaOf(membersOf(1_500, () => true)))).toBe('accepted');
+  });
+
+  const referring = (references: number, properties: number): JsonObject => ({
+    anyOf: Array<JsonValue>(references).fill({ $ref: '#/$defs/large' }),
+    $defs: { large: membersOf(properties, () => true) },
+  });
+
+  it('compiles many references to a schema with many properties quickly (BD-1)', () => {
+    const start = process.threadCpuUsage();
+    expect(refused(referring(450, 1_500), compileSchema)).toBe('accepted');
+    const { user, system } = process.threadCpuUsage(start);
+    expect((user + system) / 1e6).toBeLessThan(0.6);
+  });
+
+  it('limits references and properties of a schema with unevaluated keywords (BD-1)', () => {
+    const rule = { unevaluatedProperties: false };
+    expect(refused({ ...referring(100, 1_000), ...rule }, compileSchema)).toContain(
+      'unevaluatedProperties and unevaluatedItems: 1004000',
+    );
+    const accepts = compileSchema({ ...referring(20, 20), ...rule });
+    expect([accepts({ m3: 1 }), accepts({ other: 1 })]).toEqual([true, false]);
+    const items = compileSchema({ prefixItems: [true], unevaluatedItems: false });
+    expect([items([1]), items([1, 2])]).toEqual([true, false]);
+  });
+
   it('refuses too many arguments and patterns that take long to compile (BD-1)', () => {
     const of = (count: number, spec: JsonValue): JsonObject => ({
       type: 'object',

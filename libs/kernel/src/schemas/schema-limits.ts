@@ -8,8 +8,10 @@ export const SCHEMA_LIMITS = {
   bytes: 65_536,
   /** Levels of nested values; a scalar counts as a level. */
   depth: 32,
-  /** Subschemas that are compiled for all arguments together. */
+  /** Subschemas, including `true` and `false`, that are compiled for all arguments together. */
   subschemas: 2_000,
+  /** Subschemas times properties, for all arguments together, if the schema uses `unevaluated…` keywords. */
+  evaluated: 50_000,
   /** Arguments of one tool. */
   arguments: 256,
   /** Subschemas with every `$ref` expanded, for all arguments together. */
@@ -115,12 +117,19 @@ export function assertSchemaSize(schema: JsonObject): void {
   }
 }
 
+/** Returns whether a schema, or data in it, contains a keyword whose result depends on the evaluated members. */
+export function usesUnevaluated(schema: JsonObject): boolean {
+  return /"unevaluated(?:Properties|Items)":/.test(JSON.stringify(schema));
+}
+
 /** The size of a compiled schema. */
 interface SchemaSize {
   /** The number of subschemas that are reachable, and therefore compiled, once for each alias. */
   readonly subschemas: number;
   /** The number of instructions of all their patterns. */
   readonly patternSteps: number;
+  /** The maximum number of statements that record evaluated properties. */
+  readonly evaluated: number;
 }
 
 /**
@@ -138,6 +147,12 @@ export function assertSchemaWork(roots: readonly JsonObject[]): void {
   const subschemas = sizes.reduce((sum, size) => sum + size.subschemas, 0);
   if (subschemas > SCHEMA_LIMITS.subschemas) {
     throw unusable(`has ${subschemas} subschemas; the limit is ${SCHEMA_LIMITS.subschemas}`);
+  }
+  const evaluated = sizes.reduce((sum, size) => sum + size.evaluated, 0);
+  if (evaluated > SCHEMA_LIMITS.evaluated) {
+    const rule =
+      'has too many subschemas and properties for unevaluatedProperties and unevaluatedItems';
+    throw unusable(`${rule}: ${evaluated}; the limit is ${SCHEMA_LIMITS.evaluated}`);
   }
   const patternSteps = sizes.reduce((sum, size) => sum + size.patternSteps, 0);
   const { allPatternSteps } = SCHEMA_LIMITS;
@@ -164,7 +179,9 @@ function measureSchema(root: JsonObject, count: { expanded: number }): SchemaSiz
   }
   // A recursive definition that was expanded inside another one was cut off there, so measure it separately as well.
   for (const [target, compiled] of expansion.recursive) expansion.expand(target, compiled);
-  return { subschemas: expansion.subschemas, patternSteps: expansion.allSteps };
+  const { subschemas, properties, allSteps } = expansion;
+  const evaluated = usesUnevaluated(root) ? subschemas * properties : 0;
+  return { subschemas, patternSteps: allSteps, evaluated };
 }
 
 class Expansion {
@@ -182,7 +199,11 @@ class Expansion {
   }
 
   get subschemas(): number {
-    return [...this.#functions.values()].reduce((sum, parts) => sum + parts.size, 0);
+    return this.#sum((part) => 1 + literalsOf(part));
+  }
+
+  get properties(): number {
+    return this.#sum((part) => Object.keys(mapOf(part.properties)).length);
   }
 
   get allSteps(): number {
@@ -244,6 +265,11 @@ class Expansion {
     throw unusable(`refers to ${JSON.stringify(reference)}; ${rule}`);
   }
 
+  #sum(count: (part: JsonObject) => number): number {
+    const parts = [...this.#functions.values()].flatMap((set) => [...set]);
+    return parts.reduce((sum, part) => sum + count(part), 0);
+  }
+
   #stepsOf(pattern: JsonValue | undefined): number {
     if (typeof pattern !== 'string') return 0;
     const known = this.#steps.get(pattern);
@@ -252,6 +278,16 @@ class Expansion {
     this.#steps.set(pattern, steps);
     return steps;
   }
+}
+
+/** Returns the number of subschemas of a schema that are `true` or `false`. */
+function literalsOf(schema: JsonObject): number {
+  const parts = [
+    ...subschemas(schema, OF_VALUE),
+    ...subschemas(schema, OF_MEMBERS),
+    ...Object.values(mapOf(schema.properties)),
+  ];
+  return parts.filter((part) => !isJsonObject(part)).length;
 }
 
 function isAlias(schema: JsonObject): boolean {
