@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
+import { InvalidRequestError } from '../errors/errors.ts';
 import type { JsonObject } from '../json/json-value.ts';
 import { compileContract, compileSchema } from './argument-contract.ts';
 import { checkArguments } from './check-arguments.ts';
@@ -195,6 +196,18 @@ describe('compileContract', () => {
     const one = compileContract({ type: 'object', properties: { a: { type: 'string' } } });
     const two = compileContract({ properties: { a: { type: 'string' } }, type: 'object' });
     expect(two).toBe(one);
+  });
+
+  it('measures an invalid schema once (BD-1)', () => {
+    const error = (): unknown => {
+      try {
+        return compileContract({ type: 'object', properties: { a: { $ref: '#/$defs/none' } } });
+      } catch (thrown) {
+        return thrown;
+      }
+    };
+    expect(error()).toBeInstanceOf(InvalidRequestError);
+    expect(error()).toBe(error());
   });
 
   it('copies the schema', () => {

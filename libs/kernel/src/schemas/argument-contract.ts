@@ -40,9 +40,14 @@ export interface ArgumentContract {
   readonly unreadable: readonly string[];
 }
 
-/** Cache of contracts. A compiled validator takes many times the memory of its schema. */
-const cache = new ByteCache<ArgumentContract>({ name: 'argument_contracts', maxBytes: 64_000_000 });
+/** Cache of contracts, and of the errors of invalid schemas, whose measurement also takes time. */
+const cache = new ByteCache<ArgumentContract | InvalidRequestError>({
+  name: 'argument_contracts',
+  maxBytes: 64_000_000,
+});
+/** A compiled validator takes many times the memory of its schema. */
 const BYTES_PER_SCHEMA_BYTE = 20;
+const ERROR_BYTES = 2_000;
 
 /**
  * Returns the validator of JSON Schemas of this process. It is created on first use, because creating it is slow: Ajv
@@ -99,8 +104,8 @@ function createCompiler(schema: JsonObject): Ajv2020 {
 const NOT_IN_WHOLE = new Set(['$schema', '$id', 'required', 'additionalProperties', 'properties']);
 
 /**
- * Compiles the JSON Schema (2020-12, type object) of a tool's arguments; results are cached. Arguments not
- * in `properties` are rejected unless the schema allows them. Two keywords are added to JSON Schema: `fillable`, and
+ * Compiles the JSON Schema (2020-12, type object) of a tool's arguments; results and errors are cached.
+ * Arguments not in `properties` are rejected unless the schema allows them. Two keywords are added to JSON Schema: `fillable`, and
  * `decimals`, the precision of a number.
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a valid contract, NOT_SERIALIZABLE when
  *   it contains a lone surrogate
@@ -109,10 +114,19 @@ export function compileContract(schema: JsonObject): ArgumentContract {
   assertSchemaSize(schema);
   const digest = canonicalDigest(schema);
   const known = cache.get(digest);
+  if (known instanceof InvalidRequestError) throw known;
   if (known !== undefined) return known;
-  const contract = compile(deepFreeze(structuredClone(schema)));
-  cache.set(digest, contract, BYTES_PER_SCHEMA_BYTE * JSON.stringify(schema).length);
-  return contract;
+  try {
+    const contract = compile(deepFreeze(structuredClone(schema)));
+    cache.set(digest, contract, BYTES_PER_SCHEMA_BYTE * JSON.stringify(schema).length);
+    return contract;
+  } catch (error) {
+    // The message is also part of the stack.
+    if (error instanceof InvalidRequestError) {
+      cache.set(digest, error, ERROR_BYTES + 4 * error.message.length);
+    }
+    throw error;
+  }
 }
 
 /**

@@ -219,6 +219,29 @@ describe('a schema of a tool', () => {
     expect([items([1]), items([1, 2])]).toEqual([true, false]);
   });
 
+  /** Definitions that each apply the next one, the last of which refers to all. */
+  const chainOf = (count: number): JsonObject => {
+    const chain = Array.from({ length: count }, (_, n): [string, JsonObject] => [
+      `d${n}`,
+      { properties: { a: { $ref: `#/$defs/d${n + 1}` } } },
+    ]);
+    const last = membersOf(count, (n) => ({ $ref: `#/$defs/d${n}` }));
+    return schemaOf({ $ref: '#/$defs/d0' }, { ...Object.fromEntries(chain), [`d${count}`]: last });
+  };
+
+  it('limits the work to measure recursive definitions (BD-1)', () => {
+    expect(refused(chainOf(10))).toBe('accepted');
+    expect(refused(chainOf(60))).toContain('expands to more than 50000');
+    expect(refused(chainOf(400))).toContain('more than 256 subschemas that enclose each other');
+  });
+
+  it('refuses a long chain of references without exhausting the stack (BD-1)', () => {
+    const more = Array.from({ length: 2_000 }, (_, n) => ({ not: { $ref: `#/more/${n + 1}` } }));
+    expect(
+      refused({ type: 'object', allOf: [{ $ref: '#/more/0' }], more: [...more, {}] }),
+    ).toContain('more than 256 subschemas that enclose each other');
+  });
+
   it('refuses too many arguments and patterns that take long to compile (BD-1)', () => {
     const of = (count: number, spec: JsonValue): JsonObject => ({
       type: 'object',

@@ -14,8 +14,13 @@ export const SCHEMA_LIMITS = {
   evaluated: 50_000,
   /** Arguments of one tool. */
   arguments: 256,
-  /** Subschemas with every `$ref` expanded, for all arguments together. */
+  /**
+   * Subschemas with every `$ref` expanded, for all arguments together. 20 subschemas that are `true` or `false`
+   * count as one, and so do 4 references to enclosing subschemas, counted again in each subschema between.
+   */
   expanded: 50_000,
+  /** Subschemas that enclose each other, with every `$ref` expanded once. */
+  enclosing: 256,
   /** Subschemas that may be applied to one value, with every `$ref` expanded. */
   checksPerValue: 1_000,
   /** Instructions of all patterns that may be applied to one value. */
@@ -189,6 +194,7 @@ class Expansion {
   readonly #root: JsonObject;
   readonly #open = new Set<JsonObject>();
   readonly #steps = new Map<string, number>();
+  readonly #targets = new Map<string, JsonValue | undefined>();
   /** The parts of each compiled function, by its reference. */
   readonly #functions = new Map<string, Set<JsonObject>>();
   readonly #count: { expanded: number };
@@ -224,16 +230,27 @@ class Expansion {
       this.recursive.set(schema, into);
       return { ...NOTHING, returns: new Map([[schema, new Map([[HERE, 1]])]]) };
     }
-    this.#count.expanded += 1;
-    if (this.#count.expanded > SCHEMA_LIMITS.expanded) {
-      throw unusable(`expands to more than ${SCHEMA_LIMITS.expanded} subschemas`);
+    this.#charge(1 + literalsOf(schema) / 20);
+    const { enclosing } = SCHEMA_LIMITS;
+    if (this.#open.size >= enclosing) {
+      throw unusable(`has more than ${enclosing} subschemas that enclose each other`);
     }
     into.parts.add(schema);
     this.#open.add(schema);
-    const { returns, ...costs } = this.#parts(schema, into).reduce(added);
+    const { returns, ...costs } = combined(this.#parts(schema, into), sum);
     this.#open.delete(schema);
     assertLinear(returns.get(schema));
-    return { ...costs, returns: new Map([...returns].filter(([target]) => target !== schema)) };
+    const others = new Map([...returns].filter(([target]) => target !== schema));
+    // The enclosing subschema copies these entries.
+    this.#charge([...others.values()].reduce((entries, { size }) => entries + size, 0) / 4);
+    return { ...costs, returns: others };
+  }
+
+  #charge(work: number): void {
+    this.#count.expanded += work;
+    if (this.#count.expanded > SCHEMA_LIMITS.expanded) {
+      throw unusable(`expands to more than ${SCHEMA_LIMITS.expanded} subschemas`);
+    }
   }
 
   #parts(schema: JsonObject, into: Compiled): Work[] {
@@ -246,16 +263,18 @@ class Expansion {
       this.#target(schema.$ref, isAlias(schema) && into.target === schema ? into : undefined),
       ...subschemas(schema, OF_VALUE).map((part) => this.expand(part, into)),
       ...subschemas(schema, OF_MEMBERS).map((part) => below(ANY, this.expand(part, into))),
-      members
-        .map(([name, part]) => below(`.${name}`, this.expand(part, into)))
-        .reduce(apart, NOTHING),
+      // Each value is validated by only one of them.
+      combined(
+        members.map(([name, part]) => below(`.${name}`, this.expand(part, into))),
+        Math.max,
+      ),
     ];
   }
 
   /** @param alias the function of the schema with the reference, if Ajv compiles the target into that function */
   #target(reference: JsonValue | undefined, alias: Compiled | undefined): Work {
     if (typeof reference !== 'string') return NOTHING;
-    const target = resolve(this.#root, reference);
+    const target = this.#resolve(reference);
     if (typeof target === 'boolean') return NOTHING;
     if (isJsonObject(target)) {
       const { parts } = alias ?? this.compiled(reference, target);
@@ -263,6 +282,13 @@ class Expansion {
     }
     const rule = 'a reference must be # or a JSON Pointer to a subschema, such as #/$defs/name';
     throw unusable(`refers to ${JSON.stringify(reference)}; ${rule}`);
+  }
+
+  #resolve(reference: string): JsonValue | undefined {
+    if (!this.#targets.has(reference)) {
+      this.#targets.set(reference, resolve(this.#root, reference));
+    }
+    return this.#targets.get(reference);
   }
 
   #sum(count: (part: JsonObject) => number): number {
@@ -324,31 +350,33 @@ function assertLinear(counts: Returns | undefined): void {
   }
 }
 
-/** Returns the work of two subschemas that apply to the same value: the sum. */
-function added(one: Work, other: Work): Work {
-  const checks = one.checks + other.checks;
-  return { checks, steps: one.steps + other.steps, returns: union(one.returns, other.returns) };
-}
-
 /**
- * Returns the work of two subschemas that apply to different members: the larger one, because each value is validated
- * by only one of them.
+ * Returns the work of several subschemas.
+ * @param merge `sum` if they apply to the same value, Math.max if they apply to different members
  */
-function apart(one: Work, other: Work): Work {
-  const checks = Math.max(one.checks, other.checks);
-  const steps = Math.max(one.steps, other.steps);
-  return { checks, steps, returns: union(one.returns, other.returns) };
+function combined(works: readonly Work[], merge: (one: number, other: number) => number): Work {
+  const returns = new Map<JsonObject, Map<string, number>>();
+  let { checks, steps } = NOTHING;
+  for (const work of works) {
+    checks = merge(checks, work.checks);
+    steps = merge(steps, work.steps);
+    for (const [target, counts] of work.returns) addReturns(returns, target, counts);
+  }
+  return { checks, steps, returns };
 }
 
-function union(one: Work['returns'], other: Work['returns']): Work['returns'] {
-  if (other.size === 0) return one;
-  const all = new Map(one);
-  for (const [target, counts] of other) {
-    const sum = new Map(all.get(target));
-    for (const [member, count] of counts) sum.set(member, (sum.get(member) ?? 0) + count);
-    all.set(target, sum);
-  }
-  return all;
+function addReturns(
+  all: Map<JsonObject, Map<string, number>>,
+  target: JsonObject,
+  counts: Returns,
+): void {
+  const total = all.get(target);
+  if (total === undefined) all.set(target, new Map(counts));
+  else for (const [member, count] of counts) total.set(member, (total.get(member) ?? 0) + count);
+}
+
+function sum(one: number, other: number): number {
+  return one + other;
 }
 
 function stepsOf(pattern: string): number {

@@ -262,14 +262,14 @@ async function reachable(connected: Promise<Client>): Promise<Client> {
 
 /**
  * Validates structured results against the output schema of their tool; compiles the schema, within the limits for
- * schemas, for the first result.
+ * schemas, for the first result, also if the schema is unusable.
  */
 const jsonSchemaValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
   getValidator: <T>(schema: unknown) => {
     let accepts: ((value: JsonValue) => boolean) | undefined;
     return (input: unknown) => {
       try {
-        accepts ??= compileSchema(schema as JsonObject);
+        accepts ??= compileOnce(schema as JsonObject);
         if (accepts(input as JsonValue)) {
           return { valid: true, data: input as T, errorMessage: undefined };
         }
@@ -282,3 +282,14 @@ const jsonSchemaValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
     };
   },
 };
+
+/** Compiles a schema. If it is unusable, returns a function that throws the error. */
+function compileOnce(schema: JsonObject): (value: JsonValue) => boolean {
+  try {
+    return compileSchema(schema);
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
