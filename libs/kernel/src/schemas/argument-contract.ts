@@ -233,6 +233,8 @@ function tryCompile(schema: JsonObject, ajv: Ajv2020): ((value: JsonValue) => bo
   try {
     if (metaSchema().validateSchema(schema) !== true) return undefined;
     const validate = ajv.compile(schema);
+    // The engine parses the function at its first call, which fails if its code is nested too deeply.
+    validate(null);
     return (value) => validate(value) === true;
   } catch {
     // An invalid spec is not an error here: it is reported as unknown_spec.

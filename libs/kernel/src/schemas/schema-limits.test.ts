@@ -242,6 +242,19 @@ describe('a schema of a tool', () => {
     ).toContain('more than 256 subschemas that enclose each other');
   });
 
+  it('refuses a function that is too long to be parsed (BD-1)', () => {
+    const members = (count: number) => membersOf(count, () => ({ enum: [0, 1, 2, 3, 4, 5] }));
+    expect(refused(members(1_900), compileSchema)).toContain(
+      'has 1901 subschemas that are not separated by a $ref; the limit is 1100',
+    );
+    const names = Array.from({ length: 1_500 }, (_, n) => [`m${n}`, ['a']] as const);
+    expect(refused({ dependentRequired: Object.fromEntries(names) }, compileSchema)).toContain(
+      'not separated by a $ref; the limit is 1100',
+    );
+    const accepts = compileSchema({ items: { $ref: '#/$defs/a' }, $defs: { a: members(1_050) } });
+    expect([accepts([{ m1: 5 }]), accepts([{ m1: 6 }])]).toEqual([true, false]);
+  });
+
   it('refuses too many arguments and patterns that take long to compile (BD-1)', () => {
     const of = (count: number, spec: JsonValue): JsonObject => ({
       type: 'object',

@@ -10,6 +10,8 @@ export const SCHEMA_LIMITS = {
   depth: 32,
   /** Subschemas, including `true` and `false`, that are compiled for all arguments together. */
   subschemas: 2_000,
+  /** Subschemas in one function: Ajv nests the code of each in that of the one before, and V8 parses it recursively. */
+  inOneFunction: 1_100,
   /** Subschemas times properties, for all arguments together, if the schema uses `unevaluated…` keywords. */
   evaluated: 50_000,
   /** Arguments of one tool. */
@@ -131,6 +133,8 @@ export function usesUnevaluated(schema: JsonObject): boolean {
 interface SchemaSize {
   /** The number of subschemas that are reachable, and therefore compiled, once for each alias. */
   readonly subschemas: number;
+  /** The number of nested statements in the largest function. */
+  readonly inOneFunction: number;
   /** The number of instructions of all their patterns. */
   readonly patternSteps: number;
   /** The maximum number of statements that record evaluated properties. */
@@ -152,6 +156,11 @@ export function assertSchemaWork(roots: readonly JsonObject[]): void {
   const subschemas = sizes.reduce((sum, size) => sum + size.subschemas, 0);
   if (subschemas > SCHEMA_LIMITS.subschemas) {
     throw unusable(`has ${subschemas} subschemas; the limit is ${SCHEMA_LIMITS.subschemas}`);
+  }
+  const inOneFunction = Math.max(...sizes.map((size) => size.inOneFunction));
+  if (inOneFunction > SCHEMA_LIMITS.inOneFunction) {
+    const rule = `has ${inOneFunction} subschemas that are not separated by a $ref`;
+    throw unusable(`${rule}; the limit is ${SCHEMA_LIMITS.inOneFunction}`);
   }
   const evaluated = sizes.reduce((sum, size) => sum + size.evaluated, 0);
   if (evaluated > SCHEMA_LIMITS.evaluated) {
@@ -184,9 +193,9 @@ function measureSchema(root: JsonObject, count: { expanded: number }): SchemaSiz
   }
   // A recursive definition that was expanded inside another one was cut off there, so measure it separately as well.
   for (const [target, compiled] of expansion.recursive) expansion.expand(target, compiled);
-  const { subschemas, properties, allSteps } = expansion;
+  const { subschemas, inOneFunction, properties, allSteps } = expansion;
   const evaluated = usesUnevaluated(root) ? subschemas * properties : 0;
-  return { subschemas, patternSteps: allSteps, evaluated };
+  return { subschemas, inOneFunction, patternSteps: allSteps, evaluated };
 }
 
 class Expansion {
@@ -206,6 +215,13 @@ class Expansion {
 
   get subschemas(): number {
     return this.#sum((part) => 1 + literalsOf(part));
+  }
+
+  get inOneFunction(): number {
+    const sizes = [...this.#functions.values()].map((parts) =>
+      [...parts].reduce((size, part) => size + 1 + dependenciesOf(part), 0),
+    );
+    return Math.max(...sizes);
   }
 
   get properties(): number {
@@ -304,6 +320,11 @@ class Expansion {
     this.#steps.set(pattern, steps);
     return steps;
   }
+}
+
+/** Returns the number of `dependentRequired` and `dependencies` of a schema, which Ajv nests like subschemas. */
+function dependenciesOf({ dependentRequired, dependencies }: JsonObject): number {
+  return [dependentRequired, dependencies].flatMap((map) => Object.keys(mapOf(map))).length;
 }
 
 /** Returns the number of subschemas of a schema that are `true` or `false`. */
