@@ -293,6 +293,10 @@ describe('a schema of a tool', () => {
       (schema) => schemaOf({ constructor: { default: schema } }),
     ],
     ['an unknown keyword of the contract', (schema) => ({ type: 'object', 'x-more': schema })],
+    [
+      'dependentSchemas, which Ajv searches as a schema',
+      (schema) => ({ type: 'object', dependentSchemas: { properties: { const: schema } } }),
+    ],
     ['an argument named like a keyword', (schema) => schemaOf({ properties: { default: schema } })],
     ['examples that are not a list', (schema) => schemaOf({ examples: { one: schema } })],
   ])('refuses unsupported keywords in %s (BD-1)', (_, place) => {

@@ -93,8 +93,11 @@ const UNSUPPORTED = [
 
 /** Keywords whose value is a subschema or a list of subschemas. */
 const APPLICATORS = new Set([OF_VALUE, OF_MEMBERS].flatMap(({ one, list }) => [...one, ...list]));
-/** Keywords whose value is a map of subschemas: its keys are names, not keywords. */
-const MAPS = new Set(['$defs', 'definitions', 'properties', ...OF_VALUE.map, ...OF_MEMBERS.map]);
+/**
+ * Keywords whose value Ajv searches as a map of subschemas: its keys are names, not keywords. Ajv searches the value of
+ * `dependentSchemas` like that of an unknown keyword.
+ */
+const MAPS = new Set(['$defs', 'definitions', 'properties', 'patternProperties', 'dependencies']);
 /** Some of the keywords with which Ajv does not treat a schema with a `$ref` as an alias of the target. */
 const RULES = ['type', 'properties', ...APPLICATORS, ...OF_VALUE.map, ...OF_MEMBERS.map];
 /** Keywords whose value is data, which Ajv does not search for names. */
