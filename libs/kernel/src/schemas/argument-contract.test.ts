@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { InvalidRequestError } from '../errors/errors.ts';
 import type { JsonObject } from '../json/json-value.ts';
 import { compileContract, compileSchema } from './argument-contract.ts';
@@ -206,8 +206,13 @@ describe('compileContract', () => {
         return thrown;
       }
     };
-    expect(error()).toBeInstanceOf(InvalidRequestError);
-    expect(error()).toBe(error());
+    const copy = vi.spyOn(globalThis, 'structuredClone');
+    onTestFinished(() => copy.mockRestore());
+    const [first, second] = [error(), error()];
+    expect(first).toBeInstanceOf(InvalidRequestError);
+    expect(second).toEqual(first);
+    // Only a schema that is compiled is copied.
+    expect(copy).toHaveBeenCalledTimes(1);
   });
 
   it('copies the schema', () => {

@@ -40,14 +40,17 @@ export interface ArgumentContract {
   readonly unreadable: readonly string[];
 }
 
-/** Cache of contracts, and of the errors of invalid schemas, whose measurement also takes time. */
-const cache = new ByteCache<ArgumentContract | InvalidRequestError>({
+/** Why a schema is invalid. An error is not cached, because its stack can hold what was measured. */
+type Rejection = Pick<InvalidRequestError, 'message' | 'metadata'>;
+
+/** Cache of contracts, and of the rejections of invalid schemas, whose measurement also takes time. */
+const cache = new ByteCache<ArgumentContract | { readonly rejection: Rejection }>({
   name: 'argument_contracts',
   maxBytes: 64_000_000,
 });
 /** A compiled validator takes many times the memory of its schema. */
 const BYTES_PER_SCHEMA_BYTE = 20;
-const ERROR_BYTES = 2_000;
+const REJECTION_BYTES = 500;
 
 /**
  * Returns the validator of JSON Schemas of this process. It is created on first use, because creating it is slow: Ajv
@@ -114,16 +117,20 @@ export function compileContract(schema: JsonObject): ArgumentContract {
   assertSchemaSize(schema);
   const digest = canonicalDigest(schema);
   const known = cache.get(digest);
-  if (known instanceof InvalidRequestError) throw known;
+  if (known !== undefined && 'rejection' in known) {
+    const { message, metadata } = known.rejection;
+    throw new InvalidRequestError('INVALID_ARGUMENT_CONTRACT', message, metadata);
+  }
   if (known !== undefined) return known;
   try {
     const contract = compile(deepFreeze(structuredClone(schema)));
     cache.set(digest, contract, BYTES_PER_SCHEMA_BYTE * JSON.stringify(schema).length);
     return contract;
   } catch (error) {
-    // The message is also part of the stack.
-    if (error instanceof InvalidRequestError) {
-      cache.set(digest, error, ERROR_BYTES + 4 * error.message.length);
+    if (error instanceof InvalidRequestError && error.reason === 'INVALID_ARGUMENT_CONTRACT') {
+      const { message, metadata } = error;
+      const bytes = REJECTION_BYTES + 2 * (message.length + JSON.stringify(metadata).length);
+      cache.set(digest, { rejection: { message, metadata } }, bytes);
     }
     throw error;
   }
