@@ -206,6 +206,7 @@ class Expansion {
   readonly #root: JsonObject;
   readonly #open = new Set<JsonObject>();
   readonly #steps = new Map<string, number>();
+  readonly #literals = new Map<JsonObject, number>();
   readonly #targets = new Map<string, JsonValue | undefined>();
   /** The parts of each compiled function, by its reference. */
   readonly #functions = new Map<string, Set<JsonObject>>();
@@ -217,7 +218,7 @@ class Expansion {
   }
 
   get subschemas(): number {
-    return this.#sum((part) => 1 + literalsOf(part));
+    return this.#sum((part) => 1 + this.#literalsOf(part));
   }
 
   get inOneFunction(): number {
@@ -249,7 +250,7 @@ class Expansion {
       this.recursive.set(schema, into);
       return { ...NOTHING, returns: new Map([[schema, new Map([[HERE, 1]])]]) };
     }
-    this.#charge(1 + literalsOf(schema) / 20);
+    this.#charge(1 + this.#literalsOf(schema) / 20);
     const { enclosing } = SCHEMA_LIMITS;
     if (this.#open.size >= enclosing) {
       throw unusable(`has more than ${enclosing} subschemas that enclose each other`);
@@ -275,7 +276,9 @@ class Expansion {
   #parts(schema: JsonObject, into: Compiled): Work[] {
     assertSupported(UNSUPPORTED.find((keyword) => Object.hasOwn(schema, keyword)));
     const patterns = [schema.pattern, ...Object.keys(mapOf(schema.patternProperties))];
-    const members = Object.entries(mapOf(schema.properties));
+    const members = Object.entries(mapOf(schema.properties)).filter(([, part]) =>
+      isJsonObject(part),
+    );
     return [
       { ...NOTHING, checks: 1 },
       ...patterns.map((pattern) => ({ ...NOTHING, steps: this.#stepsOf(pattern) })),
@@ -313,6 +316,14 @@ class Expansion {
   #sum(count: (part: JsonObject) => number): number {
     const parts = [...this.#functions.values()].flatMap((set) => [...set]);
     return parts.reduce((sum, part) => sum + count(part), 0);
+  }
+
+  #literalsOf(schema: JsonObject): number {
+    const known = this.#literals.get(schema);
+    if (known !== undefined) return known;
+    const literals = literalsOf(schema);
+    this.#literals.set(schema, literals);
+    return literals;
   }
 
   #stepsOf(pattern: JsonValue | undefined): number {
@@ -354,6 +365,7 @@ function subschemas(schema: JsonObject, { one, list, map }: typeof OF_VALUE): Js
 
 /** Returns the work of a subschema that is applied to a member, counted in the enclosing schema. */
 function below(member: string, work: Work): Work {
+  if (work.returns.size === 0) return work;
   const returns = [...work.returns].map(
     ([target, counts]) => [target, new Map([[member, mostReturns(counts)]])] as const,
   );
