@@ -5,14 +5,14 @@ import { canonicalJson } from '../json/canonical-json.ts';
 import { canonicalDigest } from '../json/digests.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { ByteCache } from '../memory/byte-cache.ts';
+import { usesUnevaluated } from './schema-keywords.ts';
 import {
   assertSchemaSize,
-  assertSchemaWork,
   compileLinearPattern,
   SCHEMA_LIMITS,
   unusable,
-  usesUnevaluated,
 } from './schema-limits.ts';
+import { assertSchemaWork } from './schema-work.ts';
 
 /** One compiled argument of a contract. */
 export interface ArgumentSpec {
