@@ -77,16 +77,21 @@ function follows() {
   return world.lastWorker.store.db.selectFrom('follows').select(['run_id', 'topic']).execute();
 }
 
+/** Starts a world in which a run of the reader subscribes, reads the first item and ends. */
+async function readFirstItem(): Promise<void> {
+  await startWorld();
+  await world.deliver({ runId: 'run-a', manifest: reader(1), goal: 'Sea.' });
+  await world.until('SUSPENDED', 'run-a');
+  await world.deliver({ manifest: SOURCE, goal: 'item 1' });
+  await world.until('COMPLETED', 'run-a');
+  await end('run-a', PERMANENT);
+}
+
 const answerOf = (runId: string) => world.supervisor.endings.get(runId)?.answer;
 
 describe('a durable subscription', () => {
   it('continues in the next run of the agent in its session: each item is read once and in order, across a restart (AG-5, RT-3)', async () => {
-    await startWorld();
-    await world.deliver({ runId: 'run-a', manifest: reader(1), goal: 'Sea.' });
-    await world.until('SUSPENDED', 'run-a');
-    await world.deliver({ manifest: SOURCE, goal: 'item 1' });
-    await world.until('COMPLETED', 'run-a');
-    await end('run-a', PERMANENT);
+    await readFirstItem();
     await publish(2);
     await world.lastWorker.stop();
     await world.startWorker();
@@ -213,12 +218,7 @@ describe('a worker that crashes', () => {
   ] as const) {
     for (let commit = each; commit <= COMMITS; commit += each) {
       it(`immediately ${moment} commit ${commit} loses and repeats no item of a durable subscription (AG-5, RT-1, RT-3)`, async () => {
-        await startWorld();
-        await world.deliver({ runId: 'run-a', manifest: reader(1), goal: 'Sea.' });
-        await world.until('SUSPENDED', 'run-a');
-        await world.deliver({ manifest: SOURCE, goal: 'item 1' });
-        await world.until('COMPLETED', 'run-a');
-        await end('run-a', PERMANENT);
+        await readFirstItem();
         await world.lastWorker.stop();
         const { hooks, died } = crashAt(world.faults, moment, commit);
         await world.startWorker(FROZEN, {

@@ -108,7 +108,7 @@ function CancelDialog({ run, isOpen, onClose }: DialogProps) {
   const queries = useQueryClient();
   const [reason, setReason] = useState('');
   const [requestId, setRequestId] = useState(newRequestId);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another reason is another request.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed reason needs a new request id.
   useEffect(() => setRequestId(newRequestId()), [reason]);
   const cancel = useMutation({
     mutationFn: () => api.runs.cancelRun({ requestId, runId: run.runId, reason }),

@@ -123,13 +123,11 @@ function operationsOf(ctx: AgentContext, refusals: Refusals, shared: SharedState
       return { state: saved.state, items: restored.items as JsonValue[] };
     },
     checkpoint: ({ state, ...items }) => {
-      const { historyTurns, draft: text } = shared;
-      const saved = {
-        refusals: refusals.count,
-        state,
-        ...omitUndefined({ historyTurns, draft: text }),
-      };
-      ctx.checkpoint({ ...items, state: saved });
+      const { hasReplied: _, ...kept } = shared;
+      ctx.checkpoint({
+        ...items,
+        state: { refusals: refusals.count, state, ...omitUndefined(kept) },
+      });
     },
     emit: (item) => ctx.emit(manifest.outputTopic, item),
     follow: (topic, options) => ctx.follow(topic, options),
